@@ -2,8 +2,8 @@
 
 Import directions are import-linter's (see pyproject.toml). Here: who reads the environment, which modules say
 what they are for, how long files and functions may grow, names that say nothing, one style of separators, and which
-modules have a test of their name. Each finder is first shown a breach. Known breaches are listed in
-`tests/rules/*.txt`.
+modules have a test of their name, and how often a type is `Any`. Each finder is first shown a breach. Known breaches
+are listed in `tests/rules/*.txt`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ PACKAGE = ROOT / "src" / "sundog"
 MAX_LINES = 600
 # The largest cycle of imports that these packages may have, types included. Only ever fewer.
 LARGEST_CYCLE = {"node": 22, "owner": 2, "state": 2, "store": 2, "wire": 0}
+# Lines of code of the package with `Any`, and its public functions that return it. Only ever fewer.
+MAX_ANY_LINES = 672
+MAX_RETURNS_ANY = 53
 EMPTY_NAMES = {"utils", "helpers", "common", "manager", "misc"}
 # Paths that Ray programs import: their names are not ours to choose.
 RAY_PATHS = {
@@ -211,6 +214,24 @@ def test_no_cycle_of_imports_grows(folder: str) -> None:
     assert len(largest) <= LARGEST_CYCLE[folder], (
         f"give a part what it needs by name, with a Protocol for what is above it: {largest}"
     )
+
+
+def test_a_line_with_any_is_found_and_prose_is_left_alone() -> None:
+    source = '"""Any thread."""\nfrom typing import Any\n# Any process.\nx: "Any"\ny: dict[str, Any] = {}\n'
+
+    assert breaches.any_lines(source) == {2, 5}
+    methods = "class A:\n  def m(self) -> Any: ...\n  def _m(self) -> Any: ...\ndef f() -> Any: ...\ndef g() -> int: 1"
+    assert list(breaches.returns_any(methods)) == ["A.m", "f"]
+
+
+def test_any_is_not_used_more_often() -> None:
+    """`object` fits a value that is only passed on; a TypeVar, a Protocol or a row fits one that is used."""
+    sources = {named(path): path.read_text() for path in sorted(PACKAGE.rglob("*.py"))}
+    lines = {name: len(breaches.any_lines(source)) for name, source in sources.items()}
+    returns = [f"{name}:{each}" for name, source in sources.items() for each in breaches.returns_any(source)]
+
+    assert sum(lines.values()) <= MAX_ANY_LINES, {name: count for name, count in lines.items() if count}
+    assert len(returns) <= MAX_RETURNS_ANY, returns
 
 
 def test_no_question_to_sqlite_numbers_its_places() -> None:

@@ -44,6 +44,7 @@ __tracebackhide__ = True  # pytest folds the frames of this file
 MYPY = False  # true to mypy alone
 P = ParamSpec("P")
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)  # a handle to a cat is a handle to an animal
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
@@ -52,7 +53,7 @@ D = TypeVar("D")
 _BUILT_IN = ("__ray_ready__", "__ray_terminate__", "__ray_call__")
 
 
-class ActorHandle(Generic[T], metaclass=Counterparts):
+class ActorHandle(Generic[T_co], metaclass=Counterparts):
     """A handle to an actor: call its methods with `.remote()`, pass it to tasks and other actors."""
 
     def __init__(self, actor_id: bytes, data: HandleData, scope: ObjectRef[Any] | None) -> None:

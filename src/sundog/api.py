@@ -31,6 +31,8 @@ from sundog.wire.peers import CancelOwned
 from sundog.wire.requests import ActorInfo, GetActor, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sundog.engines.heads import Head
     from sundog.job_config import JobConfig
     from sundog.logging_config import LoggingConfig
@@ -81,7 +83,7 @@ def init(
     _object_spilling_directory: str | None = None,
     _temp_dir: str | None = None,
     _tracing_startup_hook: str | None = None,
-    _system_config: dict[str, Any] | None = None,
+    _system_config: Mapping[str, object] | None = None,
     **other: object,
 ) -> InitContext:
     """Start a session on this machine, or join one.
@@ -328,7 +330,7 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 # ---------------------------------------------------------------------- objects
 def put(
-    value: T, *, _owner: ActorHandle[Any] | None = None, _tensor_transport: object = None
+    value: T, *, _owner: ActorHandle[object] | None = None, _tensor_transport: object = None
 ) -> ObjectRef[T]:
     """Store a value; returns a ref to it. Large buffers go to shared memory and are read without a copy.
 
@@ -502,7 +504,10 @@ def wait(
 
 
 def cancel(
-    ray_waitable: ObjectRef[Any] | ObjectRefGenerator[Any], *, force: bool = False, recursive: bool = True
+    ray_waitable: ObjectRef[object] | ObjectRefGenerator[object],
+    *,
+    force: bool = False,
+    recursive: bool = True,
 ) -> None:
     """Cancel a task or call: one that waits never runs, one that runs is interrupted (`force` kills its process).
 
@@ -534,7 +539,7 @@ def cancel(
     owner.cancels.await_told(made)
 
 
-def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
+def kill(actor: ActorHandle[object], *, no_restart: bool = True) -> None:
     """End an actor at once; with `no_restart=False` it may come back.
 
     Raises:

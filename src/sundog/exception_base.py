@@ -121,7 +121,7 @@ class RayTaskError(RayError):
     proctitle: str | None = None
     ip: str | None = None
     actor_repr: str | None = None
-    actor_id: Any = None
+    actor_id: object = None
     actor_name: str | None = None
 
     def __init__(
@@ -149,7 +149,7 @@ class RayTaskError(RayError):
         *,
         function_name: str,
         pid: int | None = None,
-        task_id: Any = None,
+        task_id: object = None,
         skip_frames_of: tuple[str, ...] = (),
         **facts: Any,
     ) -> RayTaskError:
@@ -212,7 +212,7 @@ class RayTaskError(RayError):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.cause!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         state = {name: value for name, value in self.__dict__.items() if name != "cause"}
         is_dual = "_dual_of" in type(self).__dict__
         if is_dual:
@@ -245,7 +245,7 @@ def _rebuild_task_error(
     return error.as_instanceof_cause() if dual else error
 
 
-def _hex(value: object) -> Any:
+def _hex(value: object) -> object:
     return value.hex() if isinstance(value, bytes) else value
 
 

@@ -121,7 +121,7 @@ def _shorten(text: str, limit: int) -> str:
     return f"{text[: limit // 2]}\n[{len(text) - limit} characters left out]\n{text[-limit // 2 :]}"
 
 
-def _safe(show: Callable[[Any], str], value: object) -> str:
+def _safe(show: Callable[[object], str], value: object) -> str:
     try:
         return show(value)
     except KeyboardInterrupt:
@@ -142,7 +142,7 @@ def bare_instance(cls: type[object], like: BaseException) -> Any:
     raise TypeError(f"{cls!r} cannot be instantiated")
 
 
-def args_of(exc: BaseException) -> tuple[Any, ...]:
+def args_of(exc: BaseException) -> tuple[object, ...]:
     """The arguments of an exception, whatever its class has put in the place of `args`."""
     found: tuple[object, ...] = _ARGS.__get__(exc)
     return found
@@ -158,7 +158,7 @@ def copy_native_fields(source: BaseException, target: BaseException) -> None:
     _set_fields(target, _native_fields(source))
 
 
-def as_dual(error: Any, plain: type[Any]) -> Any:
+def as_dual(error: Any, plain: type[object]) -> Any:
     """`error`, which tells of `error.cause`, as an instance of the class of that cause as well as of `plain`.
 
     The error itself where that adds nothing or cannot be, and for what steers the interpreter: an error of a
@@ -194,7 +194,7 @@ def _control_flow() -> tuple[type[BaseException], ...]:
 
 
 @lru_cache(maxsize=256)
-def _dual_class(plain: type[object], cause_class: type[BaseException], is_stand_in: bool) -> type[Any]:
+def _dual_class(plain: type[object], cause_class: type[BaseException], is_stand_in: bool) -> type[object]:
     namespace = {"__module__": plain.__module__, "__doc__": plain.__doc__, "_dual_of": cause_class}
     # A frozen or comparable dataclass would make an error that cannot pass a with-block, or be hashed.
     namespace |= {

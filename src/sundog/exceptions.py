@@ -136,7 +136,7 @@ class OutOfMemoryError(RayError):
     used_bytes: int | None = None
     total_bytes: int | None = None
     threshold: float | None = None
-    top_users: Any = None
+    top_users: object = None
     reason: str | None = None
     signal: int | None = None
     limit_bytes: int | None = None
@@ -164,7 +164,7 @@ class GetTimeoutError(RayError, TimeoutError):
 
     default = "get() timed out before every object was ready."
     timeout_s: float | None = None
-    pending: Any = None
+    pending: object = None
 
 
 class ObjectLostError(RayError):
@@ -174,7 +174,7 @@ class ObjectLostError(RayError):
     _ray_order: ClassVar[tuple[str, ...]] = ("object_ref_hex", "owner_address", "call_site")
     object_id: str | None = None
     object_ref_hex: str | None = None
-    owner_address: Any = None
+    owner_address: object = None
     call_site: str | None = None
 
 
@@ -203,7 +203,7 @@ class ObjectReconstructionFailedError(ObjectLostError):
 
     default = "The object is lost and could not be computed again."
     _ray_order = ("object_ref_hex", "reason", "reason_message", "owner_address", "call_site")
-    reason: Any = None
+    reason: str | None = None
     reason_message: str | None = None
 
 

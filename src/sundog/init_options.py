@@ -7,8 +7,8 @@ calls `init()`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from sundog import notices
 from sundog.engines import started
@@ -45,15 +45,15 @@ class UnknownOptionError(TypeError, RuntimeError):
 
 
 def check(
-    init: Callable[..., Any],
-    other: dict[str, Any],
-    runtime_env: Any,
-    namespace: Any,
+    init: Callable[..., object],
+    other: dict[str, object],
+    runtime_env: object,
+    namespace: object,
     num_cpus: object,
     num_gpus: object,
     resources: object,
-    labels: Any,
-    store: Any,
+    labels: object,
+    store: float | None,
 ) -> None:
     """Refuse what `init` cannot mean, before anything is started.
 
@@ -168,7 +168,7 @@ def refuse_for_joined(wanted: str, address: str | None, **given: object) -> None
         )
 
 
-def take_part(job: JobSpec, address: str, runtime_env: dict[str, Any] | None) -> dict[str, Any] | None:
+def take_part(job: JobSpec, address: str, runtime_env: dict[str, object] | None) -> dict[str, object] | None:
     """In the entrypoint of a submitted job: be that job's driver, with its environment below the program's own."""
     facts = submitted_job(address)
     if not facts:
@@ -227,7 +227,7 @@ def begin_tracing(engine: LocalEngine, give_up: Callable[[], None]) -> None:
 class Start:
     """Within it a session starts. If it does not, a terminal shows the sentence that says why, without our frames."""
 
-    def __init__(self, system_config: dict[str, Any] | None) -> None:
+    def __init__(self, system_config: Mapping[str, object] | None) -> None:
         self.system_config = system_config
 
     def __enter__(self) -> None:

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import engines
 from sundog.api import engine_of_session
 from sundog.refs import ObjectRef, site_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
 __all__ = ["free"]
 
 
-def free(object_refs: list[ObjectRef[Any]] | ObjectRef[Any], local_only: bool = False) -> None:
+def free(object_refs: Sequence[ObjectRef[object]] | ObjectRef[object], local_only: bool = False) -> None:
     """Remove objects from memory and disk at once, although refs to them are left.
 
     Every process that reads one of them from now on gets `ObjectFreedError`; the object is not computed again. Values

@@ -112,7 +112,7 @@ class TaskOptions(_Options):
     timeout_s: float | None = None
     queue_timeout_s: float | None = None
     name: str | None = None
-    runtime_env: dict[str, Any] | None = None
+    runtime_env: dict[str, object] | None = None
     scheduling_strategy: object = None
     placement_group: object = "default"
     placement_group_bundle_index: int = -1
@@ -159,7 +159,7 @@ class ActorOptions(_Options):
     lifetime: str | None = None
     get_if_exists: bool = False
     allow_out_of_order_execution: bool | None = None
-    runtime_env: dict[str, Any] | None = None
+    runtime_env: dict[str, object] | None = None
     scheduling_strategy: object = None
     placement_group: object = "default"
     placement_group_bundle_index: int = -1
@@ -255,7 +255,7 @@ def _demand(options: TaskOptions | ActorOptions, cpus: float) -> Resources:
 
 
 # Each check takes the option's name, for the error, and its value, and gives back what is stored.
-_Check = Callable[[str, Any], Any]
+_Check = Callable[[str, object], Any]
 
 
 def _wrong_type(name: str, wanted: str, value: object) -> TypeError:
@@ -531,7 +531,7 @@ class _Kind:
         self.decorator_only = decorator_only
 
 
-_KINDS: dict[type[Any], _Kind] = {
+_KINDS: dict[type[object], _Kind] = {
     TaskOptions: _Kind("task", TaskOptions, frozenset({"max_calls", "_num_objects_per_yield"})),
     # A task's name is only a label, but an actor is found by it.
     ActorOptions: _Kind("actor", ActorOptions, frozenset({"concurrency_groups"}), name=_filled_text),

@@ -53,13 +53,13 @@ class _NoRuntime:
     def __init__(self) -> None:
         self.ops: deque[bytes | tuple[bytes, ...]] = deque(maxlen=1)
 
-    def future_of(self, oid: bytes) -> concurrent.futures.Future[Any]:
+    def future_of(self, oid: bytes) -> concurrent.futures.Future[object]:
         raise RuntimeError(
             f"ObjectRef({oid.hex()}) cannot be awaited: sundog is not running in this process. "
             "Call sundog.init() first; a ref ends with the session that made it."
         )
 
-    def await_of(self, oid: bytes) -> asyncio.Future[Any]:
+    def await_of(self, oid: bytes) -> asyncio.Future[object]:
         self.future_of(oid)
         raise AssertionError("unreachable")
 
@@ -237,7 +237,7 @@ class ObjectRef(Generic[T_co], metaclass=Counterparts):
         """An asyncio future of the running loop for this object."""
         return hooks.await_of(self._id)
 
-    def __await__(self) -> Generator[Any, None, T_co]:
+    def __await__(self) -> Generator[object, None, T_co]:
         return self.as_future().__await__()
 
     def __iter__(self) -> NoReturn:
@@ -250,7 +250,7 @@ class ObjectRef(Generic[T_co], metaclass=Counterparts):
 ObjectID = ObjectRef  # its older name
 
 
-def _count_by_hand(ref: ObjectRef[Any]) -> None:
+def _count_by_hand(ref: ObjectRef[object]) -> None:
     """A program made a ref from the bytes of an id: it counts like one that was unpickled."""
     oid = ref._id
     if type(oid) is not bytes or len(oid) not in (OBJECT_BYTES, RAY_BYTES):
@@ -263,7 +263,7 @@ def _count_by_hand(ref: ObjectRef[Any]) -> None:
     _note((oid,))
 
 
-def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
+def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[object]:
     """Unpickle a ref: counts it, and adds it to what this thread collects."""
     _note((oid,))
     received = collectors.received

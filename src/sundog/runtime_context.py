@@ -17,12 +17,14 @@ from sundog.public_ids import ActorID, JobID, NodeID, PlacementGroupID, TaskID, 
 from sundog.wire.requests import Nodes
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from sundog.actor import ActorHandle
     from sundog.runtime_env import RuntimeEnv
 
 # The kinds of accelerators that have a resource of their own. Of kinds other than GPUs no ids are kept.
 
-M = TypeVar("M", bound=Callable[..., Any])
+M = TypeVar("M", bound=Callable[..., object])
 
 
 def _deprecated(instead: str) -> Callable[[M], M]:
@@ -244,7 +246,7 @@ class RuntimeContext:
         return os.path.dirname(str(context.facts.session.get("path", "")))
 
     @_deprecated("Use the get_…_id() methods instead")
-    def get(self) -> dict[str, Any]:
+    def get(self) -> dict[str, object]:
         """The ids in one dict."""
         facts, running = context.facts, context.current()
         out: dict[str, object] = {
@@ -281,7 +283,7 @@ def _check_worker(kind: type[Exception]) -> None:
 
 def _function_name() -> str | None:
     """The function that runs, as ``module.name``: found in the frame that called it, so that no task pays for it."""
-    frame: Any = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         home = frame.f_globals.get("__name__")
         if home == "sundog.worker.executor" and "function" in frame.f_locals:
@@ -310,7 +312,7 @@ def _full_name(function: object, cls: type | None = None) -> str | None:
     return ".".join([module, *([owner.__name__] if owner is not None else []), name])
 
 
-def _unwrapped(function: object) -> Any:
+def _unwrapped(function: object) -> object:
     """The function behind its wrappers and its binding to an instance."""
     function = getattr(function, "__func__", function)
     while hasattr(function, "__wrapped__"):

@@ -8,13 +8,14 @@ only others come to `check`. Pure; any process, any thread.
 from __future__ import annotations
 
 from types import FunctionType
-from typing import Any
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import inspect
+    from collections.abc import Callable
+    from typing import Any
 
 _MANY = 1 << 30
 # name, kind, whether it has a default
@@ -131,7 +132,7 @@ def _read(function: FunctionType) -> list[_Parameter]:
     return found
 
 
-def is_generator(function: Any) -> bool:
+def is_generator(function: Callable[..., object]) -> bool:
     """Whether a call gives a generator, asynchronous or not."""
     if is_bare(function):
         return bool(function.__code__.co_flags & (_GENERATOR | _ASYNC_GENERATOR))
@@ -153,7 +154,7 @@ def check_yields(name: str, num_returns: object, yields: bool) -> None:
         )
 
 
-def is_coroutine(function: Any) -> bool:
+def is_coroutine(function: Callable[..., object]) -> bool:
     """Whether a call gives a coroutine."""
     if is_bare(function):
         return bool(function.__code__.co_flags & _COROUTINE)

@@ -1,14 +1,18 @@
 """Rules of the house that are counted: long functions, separators of another style, modules without a test.
 
-Owns the finders and the lists of known breaches (`*.txt` beside this file: one name in a line, only ever fewer).
-`python -m tests.rules` removes from the lists what is mended; it adds nothing. Pure but for reading our own files.
+Also: lines of code with `Any`, and public functions that return it; their number is bounded in
+`tests/test_architecture.py`. Owns the finders and the lists of known breaches (`*.txt` beside this file: one name in a
+line, only ever fewer). `python -m tests.rules` removes from the lists what is mended; it adds nothing. Pure but for
+reading our own files.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +25,7 @@ SEPARATOR_COLUMN = 72
 _SEPARATOR = re.compile(r"^(\s*)# ?[-=*#─~]{2,}( .*)?$")
 
 
+_ANY = re.compile(r"\bAny\b")
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -75,6 +80,30 @@ def _says_nothing(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Pass) or (
         isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     )
+
+
+def any_lines(source: str) -> set[int]:
+    """The lines of code that name `Any`, its import included; a docstring or a comment may begin with the word."""
+    if not _ANY.search(source):
+        return set()
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {each.start[0] for each in tokens if each.type == tokenize.NAME and each.string == "Any"}
+
+
+def returns_any(source: str) -> Iterator[str]:
+    """Public functions and methods that return plain `Any`, by their qualified names."""
+
+    def look(body: list[ast.stmt], scope: str) -> Iterator[str]:
+        for child in body:
+            if isinstance(child, ast.ClassDef) and not child.name.startswith("_"):
+                yield from look(child.body, f"{scope}{child.name}.")
+            elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                gives_any = isinstance(child.returns, ast.Name) and child.returns.id == "Any"
+                if gives_any and not child.name.startswith("_"):
+                    yield scope + child.name
+
+    if _ANY.search(source):
+        yield from look(ast.parse(source).body, "")
 
 
 @functools.cache

@@ -42,7 +42,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> clients.Client:
     """A connection without a session."""
     found = clients.Client.__new__(clients.Client)
     found.process, found.board, found.is_closed = "1-ab", None, False
-    found.routers, found.controller = {}, None
+    found.routers = {}
     monkeypatch.setattr(clients, "_AGAIN_S", 0.0)
     monkeypatch.setattr(found, "is_over", lambda: found.is_closed, raising=False)
     return found
@@ -54,7 +54,7 @@ def test_a_controller_that_is_away_for_long_is_waited_for(
     now = iter(range(0, 10_000, 10))  # ten seconds pass between two looks at the clock
     monkeypatch.setattr(clients.time, "monotonic", lambda: float(next(now)))
     lives = [RuntimeError("the node is busy")] * 50
-    back = SimpleNamespace(hello=_Method(lambda *_: SimpleNamespace(column=3)))
+    back: Any = SimpleNamespace(hello=_Method(lambda *_: SimpleNamespace(column=3)))
 
     def get_actor(*_: object, **__: object) -> Any:
         if lives:
@@ -73,7 +73,8 @@ def test_what_waits_is_answered_when_serve_was_shut_down(
         raise ValueError("no such actor")
 
     monkeypatch.setattr(sundog, "get_actor", no_actor)
-    made.controller = SimpleNamespace(listen=_Method(lambda *_: sundog.exceptions.RayActorError("gone")))
+    gone: Any = SimpleNamespace(listen=_Method(lambda *_: sundog.exceptions.RayActorError("gone")))
+    made.controller = gone
     router: Any = _Router()
     made.routers[_DEPLOYMENT] = router
     asyncio.run(made._watch(_DEPLOYMENT, router))

@@ -116,7 +116,7 @@ def _read(file: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _write(file: Path, stored: dict[str, Any]) -> None:
+def _write(file: Path, stored: dict[str, object]) -> None:
     """Write the whole file or nothing: two pytest processes may do so."""
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name)
     with os.fdopen(handle, "w") as opened:

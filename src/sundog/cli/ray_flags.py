@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 _HIDDEN: dict[str, Any] = {"expose_value": False, "hidden": True, "help": "Accepted; no effect here."}
 

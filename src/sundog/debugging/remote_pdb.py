@@ -140,7 +140,7 @@ class RemotePdb(pdb.Pdb):
             return stack, index
         return stack[cut:], index - cut
 
-    def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
+    def trace_dispatch(self, frame: FrameType, event: str, arg: object) -> Any:
         """What Python calls for a traced frame; once another debugger has the frame, the tracer of that debugger."""
         traced_by = super().trace_dispatch(frame, event, arg)
         if not self.is_handed_over:

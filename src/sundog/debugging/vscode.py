@@ -33,7 +33,7 @@ class _State:
 class DebugGate(socket.socket):
     """A listening socket that takes connections of this user (and root) alone: TCP has no other guard."""
 
-    def accept(self) -> tuple[socket.socket, Any]:
+    def accept(self) -> tuple[socket.socket, object]:
         """The next connection of this user's."""
         while True:
             connection, address = super().accept()

@@ -62,7 +62,7 @@ def _group_of(options: TaskOptions | ActorOptions) -> tuple[Any, int, bool]:
     return group, int(asked.placement_group_bundle_index), bool(capture)
 
 
-def _conditions(labels: Any) -> tuple[Any, ...]:
+def _conditions(labels: Any) -> tuple[object, ...]:
     out = []
     for key, condition in (labels or {}).items():
         kind = type(condition).__name__

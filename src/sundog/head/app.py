@@ -79,7 +79,7 @@ async def _gone(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"result": False, "msg": str(error), "data": {}}, status_code=503)
 
 
-_HANDLERS: dict[Any, Callable[..., Any]] = {ValueError: _bad_request, ConnectionError: _gone}
+_HANDLERS: dict[object, Callable[..., Any]] = {ValueError: _bad_request, ConnectionError: _gone}
 
 
 async def _not_found(_request: Request) -> JSONResponse:

@@ -12,7 +12,6 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection, NoRoom
@@ -96,19 +95,19 @@ class Line:
         self,
         loop: Loop,
         connection: Connection,
-        on_message: Callable[[Any, list[int]], None],
+        on_message: Callable[[tuple[object, ...], list[int]], None],
         on_closed: Callable[[], None],
     ) -> None:
         self.loop = loop
         self.connection = connection
         self._on_message = on_message
         self._on_closed = on_closed
-        self._backlog: deque[tuple[object, tuple[int, ...]]] = deque()
+        self._backlog: deque[tuple[tuple[object, ...], tuple[int, ...]]] = deque()
         self._no_room = False
         self.closed = False
         loop.add(connection.fileno(), self._read)
 
-    def send(self, message: Any, fds: tuple[int, ...] = ()) -> None:
+    def send(self, message: tuple[object, ...], fds: tuple[int, ...] = ()) -> None:
         """Send, or queue; to a closed line it is lost. Takes over `fds`: they are closed once sent."""
         if self.closed:
             _close_all(fds)
@@ -129,7 +128,7 @@ class Line:
         else:
             self.loop.when_writable(fd, self._flush)
 
-    def _try(self, message: Any, fds: tuple[int, ...]) -> bool:
+    def _try(self, message: tuple[object, ...], fds: tuple[int, ...]) -> bool:
         self._no_room = False
         try:
             self.connection.send(message, fds, socket.MSG_DONTWAIT)

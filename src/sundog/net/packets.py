@@ -201,7 +201,7 @@ class Connection:
         else:
             self.sock.send(data, flags)
 
-    def receive(self) -> tuple[Any, list[int]] | None:
+    def receive(self) -> tuple[tuple[object, ...], list[int]] | None:
         """The next message and its descriptors; None when the other side is gone.
 
         Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.exceptions import ActorAlreadyExistsError, RuntimeEnvSetupError
 from sundog.ids import PROCESS_BYTES
@@ -332,7 +332,7 @@ class ActorKeeper:
             elif isinstance(step, Publish):
                 self._publish(step.actor_id, step.state, step.worker, step.incarnation, step.cause)
 
-    def _want(self, row: Any, spec: LeaseSpec, count: int) -> list[Instruction]:
+    def _want(self, row: ActorRow, spec: LeaseSpec, count: int) -> list[Instruction]:
         tenant = self.node.tenancy.of(_spec(row)["job_id"])
         return self.node.leases.want(row.actor_id, row.actor_id, spec, count, self.node.now(), tenant)
 

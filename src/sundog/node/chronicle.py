@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import machine
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
     from sundog.node.rows import Environment, Job, Process
     from sundog.observe.metric_history import Sample
+    from sundog.store.spill import Moved
     from sundog.wire.cause import Cause
 
 _EVERY_S = 1.0
@@ -111,10 +112,10 @@ class Chronicle:
                 self._fact("placement_group", pg_id.hex(), row=row)
 
     # ------------------------------------------------------------------ objects
-    def spilled(self, url: str, moved: list[Any], seconds: float) -> None:
+    def spilled(self, url: str, moved: list[Moved], seconds: float) -> None:
         """Objects went from memory to disk."""
         objects = [[row[0], int(row[2])] for row in moved]
-        size = sum(length for _, length in objects)
+        size = sum(length for _, _, length in moved)
         self._fact("spill", url, objects=objects, count=len(objects), bytes=size, seconds=seconds)
 
     def restored(self, name: str, size: int, seconds: float) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import machine
 from sundog.node.memory_rounds import Rounds
@@ -30,6 +30,7 @@ from sundog.wire.cause import shown_bytes
 if TYPE_CHECKING:
     from sundog.node.program import Node
     from sundog.node.rows import Job, Process
+    from sundog.plain import JsonMapping
     from sundog.wire.control import RunningTold
     from sundog.wire.status import JobHold
 
@@ -247,7 +248,7 @@ class JobMemory:
             group.remove()
 
 
-def job_arithmetic(facts: Any) -> str:
+def job_arithmetic(facts: JsonMapping) -> str:
     """How a worker came to its end for the limit of its job, in lines."""
     own, used, limit = (shown_bytes(facts[name]) for name in ("own_bytes", "used_bytes", "job_limit_bytes"))
     return (

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import machine
 from sundog.node.caps import Caps
@@ -35,6 +35,7 @@ from sundog.wire.control import RunningTold
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
+    from sundog.plain import JsonMapping
     from sundog.wire.status import MemoryFigures
 
 _FRESH_S = 0.02
@@ -241,7 +242,7 @@ class MemoryKeeper:
         }
 
 
-def arithmetic(facts: Any) -> str:
+def arithmetic(facts: JsonMapping) -> str:
     """How it came to an end for memory, in lines."""
     own = f"It held {facts['own_bytes'] / 1e9:.2f} GB for itself"
     if "job" in facts:

@@ -64,7 +64,7 @@ class Asker(NamedTuple):
         self.process.line.send(Answer(self.number, True, value))
 
 
-Route = tuple[type[Row], Callable[[Asker, Any], Any]]
+Route = tuple[type[Row], Callable[[Asker, Any], object]]
 
 
 def answered(row: type[R], method: Callable[[Asker, R], object]) -> tuple[str, Route]:

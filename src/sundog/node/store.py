@@ -382,7 +382,7 @@ class StoreKeeper:
         target = self._target_of(step.url)
         self._in_thread(lambda: target.delete(step.url))
 
-    _STEPS: dict[type, Callable[[Any, Any], None]] = {
+    _STEPS: dict[type, Callable[[StoreKeeper, Any], None]] = {
         machine.Granted: _granted,
         machine.Refused: _refused,
         machine.Trim: _trim,

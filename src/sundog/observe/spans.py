@@ -187,7 +187,7 @@ def _produced(name: str, facts: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 # ---------------------------------------------------------------------- running
-def traced_function(function: Callable[..., Any]) -> Callable[..., Any]:
+def traced_function(function: Callable[..., object]) -> Callable[..., Any]:
     """A function that runs within a span of the trace that it was submitted in."""
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__name__', '')}"
     return _wrapped(function, lambda _args: (f"{name} ray.remote_worker", _task_facts(name)))
@@ -216,12 +216,12 @@ def _method_span(class_name: str, method: str) -> Callable[[object], tuple[str, 
 
 
 def _wrapped(
-    function: Callable[..., Any], describe: Callable[[object], tuple[str, dict[str, str]]]
+    function: Callable[..., object], describe: Callable[[object], tuple[str, dict[str, str]]]
 ) -> Callable[..., object]:
     """The same kind of function; one that is called without a context, as by another method, makes no span."""
     if inspect.isasyncgenfunction(function):
 
-        async def traced_stream(*args: object, **kwargs: Any) -> AsyncIterator[object]:
+        async def traced_stream(*args: object, **kwargs: object) -> AsyncIterator[object]:
             with _consumed(kwargs.pop(KEYWORD, None), *describe(args)):
                 async for item in function(*args, **kwargs):
                     yield item
@@ -229,21 +229,21 @@ def _wrapped(
         traced: Callable[..., object] = traced_stream
     elif inspect.iscoroutinefunction(function):
 
-        async def traced_coroutine(*args: object, **kwargs: Any) -> object:
+        async def traced_coroutine(*args: object, **kwargs: object) -> object:
             with _consumed(kwargs.pop(KEYWORD, None), *describe(args)):
                 return await function(*args, **kwargs)
 
         traced = traced_coroutine
     elif inspect.isgeneratorfunction(function):
 
-        def traced_generator(*args: object, **kwargs: Any) -> Iterator[object]:
+        def traced_generator(*args: object, **kwargs: object) -> Iterator[object]:
             with _consumed(kwargs.pop(KEYWORD, None), *describe(args)):
                 yield from function(*args, **kwargs)
 
         traced = traced_generator
     else:
 
-        def traced_call(*args: object, **kwargs: Any) -> object:
+        def traced_call(*args: object, **kwargs: object) -> object:
             with _consumed(kwargs.pop(KEYWORD, None), *describe(args)):
                 return function(*args, **kwargs)
 
@@ -252,7 +252,7 @@ def _wrapped(
 
 
 @contextmanager
-def _consumed(carrier: dict[str, str] | None, name: str, facts: dict[str, str]) -> Iterator[None]:
+def _consumed(carrier: object, name: str, facts: dict[str, str]) -> Iterator[None]:
     if carrier is None:
         yield
         return

@@ -16,7 +16,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.observe.index import Index
 from sundog.observe.records import (
@@ -33,6 +33,8 @@ from sundog.observe.task_states import DRIVER_TASK_ID_PREFIX, rows_of
 from sundog.plain import JsonMapping, JsonObject, SqlRow, plain
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from sundog.observe.timeline import TaskRow
 
 Row = JsonObject

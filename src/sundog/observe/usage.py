@@ -173,7 +173,7 @@ class Totals:
         """Figures of every class of actors: all of its methods, and its constructor, together."""
         return _merged((key.class_name, usage) for key, usage in self.rows.items() if key.class_name)
 
-    def dump(self) -> list[Any]:
+    def dump(self) -> list[object]:
         """As values that JSON can hold; `load` reads them back."""
         return [
             [key.name, key.class_name, usage.count, usage.failed, usage.lost]

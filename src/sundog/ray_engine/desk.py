@@ -12,7 +12,6 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from sundog import trust
 from sundog.observe.desks import SOCKET, reach
@@ -20,7 +19,7 @@ from sundog.observe.desks import SOCKET, reach
 _QUESTION_MAX = 1 << 16
 _PATIENCE_S = 5.0
 
-Answers = dict[str, Callable[..., Any]]
+Answers = dict[str, Callable[..., object]]
 
 
 class Desk:

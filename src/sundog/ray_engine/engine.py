@@ -182,7 +182,7 @@ class RayEngine:
             fetch_local=fetch_local,
         )
 
-    def waiting(self, verb: Callable[..., Any]) -> Callable[..., Any]:
+    def waiting(self, verb: Callable[..., object]) -> Callable[..., Any]:
         """A verb of Ray's that may wait, for a process whose other threads may shut down meanwhile."""
         return functools.partial(self.waits.run, verb) if self.is_driver else verb
 
@@ -238,7 +238,7 @@ class RayEngine:
         return getattr(import_module("ray.util.state"), verb)(**kwargs)
 
 
-def native(verb: Any) -> Any:
+def native(verb: object) -> Any:
     """A verb of Ray's itself, where `sundog run --engine ray` has put one of ours around it: one record is enough."""
     return getattr(verb, "__sundog_native__", verb)
 

@@ -57,7 +57,7 @@ class Gathering:
         with open(f"{process.folder}/{pushes.HERE}", "w", encoding="utf-8"):
             pass
         # In the background: Ray needs long for the first actor of a job, and no code waits for Home.
-        self._made: Future[Any] = Future()
+        self._made: Future[object] = Future()
         threading.Thread(
             target=self._make_home, args=(process.folder, settings), name="sundog-home", daemon=True
         ).start()

@@ -109,7 +109,7 @@ def _wait(plain: Callable[..., object]) -> Callable[..., object]:
     return wait
 
 
-def _waiting(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _waiting(plain: Callable[..., object]) -> Callable[..., object]:
     other = engines.foreign
     # At its end the engine itself waits for the last records; the waits of the program are over by then.
     return other.waiting(plain) if isinstance(other, RayEngine) and not other.is_left else plain

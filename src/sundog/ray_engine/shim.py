@@ -197,13 +197,13 @@ def _measured(function: Any, name: str, asked: str) -> Any:
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         return function  # as on the local engine: iterating over its items is not one call
 
-    def measured(*args: Any, **kwargs: Any) -> Any:
+    def measured(*args: object, **kwargs: object) -> Any:
         from sundog.ray_engine import profiles
 
         profiler = profiles.profiler_of(asked, function)
         return function(*args, **kwargs) if profiler is None else profiler.call(function, name, args, kwargs)
 
-    async def awaited(*args: Any, **kwargs: Any) -> Any:
+    async def awaited(*args: object, **kwargs: object) -> object:
         return await measured(*args, **kwargs)
 
     return functools.update_wrapper(awaited if inspect.iscoroutinefunction(function) else measured, function)
@@ -295,7 +295,7 @@ def _dressed(shim: Any, function: Any, name: str) -> object:
 class Submissions:
     """Notes each call on its caller's side: Ray hands it its own way to call, and uses what it gets instead."""
 
-    def __init__(self, name: str, users: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, name: str, users: Callable[[object], Any] | None = None) -> None:
         self.name = name
         self.users = users
 

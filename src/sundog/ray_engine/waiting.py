@@ -31,10 +31,10 @@ class Waits:
     """The calls under way in one driver."""
 
     def __init__(self) -> None:
-        self._under_way: dict[int, tuple[int, Any]] = {}
+        self._under_way: dict[int, tuple[int, object]] = {}
         self._is_over = False
 
-    def run(self, verb: Callable[..., Any], refs: Any, **arguments: Any) -> Any:
+    def run(self, verb: Callable[..., object], refs: object, **arguments: object) -> Any:
         """Call a verb of Ray's that may wait for these refs.
 
         Raises:
@@ -56,11 +56,11 @@ class Waits:
             raise RaySystemError(SHUT_DOWN)
         return found
 
-    def end(self, ray: Any) -> bool:
+    def end(self, ray: object) -> bool:
         """End what other threads wait for, and await their return; whether all came back."""
         self._is_over = True
         mine = threading.get_ident()
-        ended: set[Any] = set()
+        ended: set[object] = set()
         until = time.monotonic() + _WOKEN_S
         while True:
             waiting = [refs for thread, refs in list(self._under_way.values()) if thread != mine]
@@ -75,7 +75,7 @@ class Waits:
             time.sleep(_LOOK_S)
 
 
-def check_get(refs: Any) -> None:
+def check_get(refs: object) -> None:
     """Say of what Ray did not get why, in the words of the local engine; nothing if these are refs.
 
     Raises:

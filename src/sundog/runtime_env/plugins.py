@@ -101,7 +101,7 @@ def _refused(what: str) -> RuntimeEnvSetupError:
     return RuntimeEnvSetupError(f"RAY_RUNTIME_ENV_PLUGINS {what}.")
 
 
-def set_up(classes: str, env: Mapping[str, Any], key: str, folder: str, timeout_s: int) -> dict[str, str]:
+def set_up(classes: str, env: Mapping[str, object], key: str, folder: str, timeout_s: int) -> dict[str, str]:
     """Set an environment up with its plug-ins, or wait for the process that does; returns the variables to set.
 
     Args:
@@ -226,7 +226,7 @@ class _Setup:
                     total -= sizes[place][1]
 
 
-async def _awaited(result: Any) -> Any:
+async def _awaited(result: object) -> Any:
     return await result if inspect.isawaitable(result) else result
 
 

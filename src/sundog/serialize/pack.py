@@ -36,11 +36,13 @@ _REFS = ObjectRef.__module__
 
 # Pickle streams of numeric arrays whose bytes are stored beside them. Numpy needs longer to describe an array
 # of 100 KB than to copy its bytes, and the description is the same for every array of that dtype and shape.
-_arrays: dict[tuple[str, tuple[int, ...]], tuple[Any, bytes]] = {}  # kind of number, shape -> dtype, stream
-_streams: dict[bytes, tuple[Callable[..., Any], Any, Any]] = {}  # stream -> frombuffer, dtype, shape
+_arrays: dict[
+    tuple[str, tuple[int, ...]], tuple[object, bytes]
+] = {}  # kind of number, shape -> dtype, stream
+_streams: dict[bytes, tuple[Callable[..., Any], object, object]] = {}  # stream -> frombuffer, dtype, shape
 _ARRAYS_MAX = 1024
 _STREAM_MAX_BYTES = 256  # longer streams are not looked up, because hashing them takes time
-_array_type: Any = None  # numpy's array type, set when the first array was packed
+_array_type: object = None  # numpy's array type, set when the first array was packed
 
 Buffers = list[memoryview]
 Packed = tuple[bytes, Buffers | None, list[bytes] | None]
@@ -191,7 +193,7 @@ class _Parts:
         self.stream = stream
         self.parts = parts
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (load_parts, (self.stream, self.parts))
 
 
@@ -258,7 +260,7 @@ def unpack(meta: bytes, buffers: Buffers | None) -> Any:
 class _Reader(pickle.Unpickler):
     """Rebuilds refs in its caller's way."""
 
-    def __init__(self, meta: Any, buffers: Buffers | None, rebuild: Callable[..., Any]) -> None:
+    def __init__(self, meta: Any, buffers: Buffers | None, rebuild: Callable[..., object]) -> None:
         super().__init__(io.BytesIO(meta), buffers=buffers)
         self._rebuild = rebuild
 
@@ -269,11 +271,11 @@ class _Reader(pickle.Unpickler):
             return self._load_parts
         return super().find_class(module, name)
 
-    def _load_parts(self, stream: bytes, parts: list[Any]) -> Any:
+    def _load_parts(self, stream: bytes, parts: list[Any]) -> object:
         return _Reader(stream, parts, self._rebuild).load()
 
 
-def unpack_with(meta: bytes, buffers: Buffers | None, rebuild: Callable[..., Any]) -> Any:
+def unpack_with(meta: bytes, buffers: Buffers | None, rebuild: Callable[..., object]) -> Any:
     """As `unpack`, for a value whose refs are counted already: `rebuild(id, site)` gives each of them.
 
     An object of thousands of refs would otherwise spend most of its time on telling of each.
@@ -311,12 +313,12 @@ def _teach_starlette() -> None:
 _custom: dict[type, Any] = {}
 
 
-def _restore(deserializer: Callable[[Any], Any], state: object) -> Any:
+def _restore(deserializer: Callable[[object], object], state: object) -> object:
     return deserializer(state)
 
 
 def register_serializer(
-    cls: type, *, serializer: Callable[[Any], Any], deserializer: Callable[[Any], Any]
+    cls: type, *, serializer: Callable[[Any], object], deserializer: Callable[[Any], object]
 ) -> None:
     """Pickle instances of `cls` through `serializer`, and rebuild them through `deserializer`."""
 

@@ -19,7 +19,7 @@ from sundog.refs import ObjectRef
 _PLAIN = (str, bytes, int, float, bool, type(None), complex)
 
 
-def substitute(value: Any, kinds: tuple[type, ...], replace: Callable[[Any], Any]) -> Any:
+def substitute(value: Any, kinds: tuple[type, ...], replace: Callable[[Any], object]) -> Any:
     """`value` with every instance of `kinds` in it replaced by what `replace` returns for it.
 
     A value without such an instance comes back as it is, not as a copy. An object that cannot be pickled is taken
@@ -39,8 +39,8 @@ def substitute(value: Any, kinds: tuple[type, ...], replace: Callable[[Any], Any
     return _through_pickle(value, kinds, replace)
 
 
-def _through_pickle(value: Any, kinds: tuple[type, ...], replace: Callable[[Any], Any]) -> Any:
-    kept: list[Any] = []
+def _through_pickle(value: object, kinds: tuple[type, ...], replace: Callable[[object], object]) -> object:
+    kept: list[object] = []
     found = False
 
     class Taker(cloudpickle.Pickler):  # type: ignore[misc]
@@ -62,7 +62,7 @@ def _through_pickle(value: Any, kinds: tuple[type, ...], replace: Callable[[Any]
         return value
 
     class Giver(pickle.Unpickler):
-        def persistent_load(self, index: Any) -> Any:
+        def persistent_load(self, index: Any) -> object:
             each = kept[index]
             return replace(each) if isinstance(each, kinds) else each
 

@@ -10,7 +10,7 @@ import asyncio
 import time
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sundog
 from sundog.serve.autoscaling import bound
@@ -23,9 +23,10 @@ from sundog.serve.schema import APIType, ApplicationStatus, ServeDeploySchema, S
 from sundog.serve.specs import AppSpec, DeploymentSpec, KeptApp, Revision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from sundog.plain import JsonObject
+    from sundog.serve.config import Policy
     from sundog.serve.controller import ControllerCore
     from sundog.serve.schema import ServeApplicationSchema
 
@@ -48,7 +49,7 @@ class Applications:
         self._building: dict[str, asyncio.Task[None]] = {}
         self._build_errors: dict[str, str] = {}
         self._changed = asyncio.Event()
-        self._policies: dict[str, tuple[Callable[..., Any], JsonObject]] = {}
+        self._policies: dict[str, tuple[Policy, JsonObject]] = {}
 
     def is_deleting(self, name: str) -> bool:
         """Whether an application is on its way out."""

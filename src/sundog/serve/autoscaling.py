@@ -10,7 +10,7 @@ import functools
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.serve.autoscaling_policy import default_autoscaling_policy, delayed, smoothed
 from sundog.serve.config import AggregationFunction, AutoscalingConfig, AutoscalingContext, AutoscalingPolicy
@@ -24,9 +24,8 @@ from sundog.serve.plan import DeploymentPlan
 from sundog.serve.rows import DeploymentID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sundog.plain import JsonObject
+    from sundog.serve.config import Policy
     from sundog.serve.rows import ReplicaID
 
 _DECISIONS = 10  # that are kept of each deployment
@@ -50,11 +49,11 @@ class Load:
     )  # process: when, waiting, running
     points: deque[tuple[float, float, float]] = field(default_factory=deque)  # when, waiting, all
     custom: dict[str, dict[ReplicaID, list[TimeStampedValue]]] = field(default_factory=dict)
-    state: dict[str, Any] = field(default_factory=dict)  # the state of the policy itself
-    wish: dict[str, Any] = field(default_factory=dict)  # what a custom policy has requested, and since when
+    state: dict[str, object] = field(default_factory=dict)  # the state of the policy itself
+    wish: dict[str, object] = field(default_factory=dict)  # a custom policy's request, and since when
     last_up: float | None = None
     last_down: float | None = None
-    policy: Callable[..., Any] | None = None
+    policy: Policy | None = None
     policy_of: object = None
     decisions: deque[ScalingDecision] = field(default_factory=lambda: deque(maxlen=_DECISIONS))
     error: str = ""  # of the last decision
@@ -228,7 +227,7 @@ def policy_name(policy: AutoscalingPolicy) -> str:
     return found if isinstance(found, str) else f"{found.__module__}:{getattr(found, '__qualname__', found)}"
 
 
-def bound(policy: AutoscalingPolicy) -> Any:
+def bound(policy: AutoscalingPolicy) -> Policy:
     """A policy to be called with what it decides from: a function with its arguments, or the instance of a class."""
     found = policy.get_policy()
     if policy.policy_kwargs and hasattr(found, "__name__"):

@@ -27,7 +27,7 @@ from sundog.serve.context import RequestContext, batch_context, request_context
 class _Item:
     args: tuple[object, ...]
     kwargs: dict[str, object]
-    answer: Any  # a future; for generators a queue
+    answer: asyncio.Future[object] | asyncio.Queue[object]  # a queue for generators
     request: RequestContext
 
 
@@ -128,7 +128,7 @@ class _BatchQueue:
                     "return one result for each value."
                 )
             for item, result in zip(batch, results):
-                if not item.answer.done():
+                if not isinstance(item.answer, asyncio.Queue) and not item.answer.done():
                     item.answer.set_result(result)
         except BaseException as error:
             for item in batch:
@@ -143,23 +143,24 @@ class _BatchQueue:
 
     async def _hand_out(self, batch: list[_Item], results: AsyncIterator[Any]) -> None:
         """A generator yields a list with one item for each call, again and again; StopIteration ends one call."""
-        waiting = list(batch)
+        queues = [each.answer for each in batch if isinstance(each.answer, asyncio.Queue)]
+        waiting = set(range(len(batch)))
         async for row in results:
             if len(row) != len(batch):
                 raise ValueError(
                     f"A generator with @serve.batch got {len(batch)} values and yielded a list of {len(row)}. Each "
                     "list must have one item for each value."
                 )
-            for item, value in zip(batch, row):
-                if item not in waiting:
+            for index, value in enumerate(row):
+                if index not in waiting:
                     continue
                 if value in (StopIteration, StopAsyncIteration):
-                    item.answer.put_nowait(_END)
-                    waiting.remove(item)
+                    queues[index].put_nowait(_END)
+                    waiting.remove(index)
                 else:
-                    item.answer.put_nowait(value)
-        for item in waiting:
-            item.answer.put_nowait(_END)
+                    queues[index].put_nowait(value)
+        for index in waiting:
+            queues[index].put_nowait(_END)
 
 
 class _Failed:
@@ -262,7 +263,7 @@ def batch(
             )
     rules = _Rules(max_batch_size, batch_wait_timeout_s, max_concurrent_batches, batch_size_fn)
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: Callable[..., object]) -> object:
         if not _is_async(function):
             raise TypeError(
                 f"@serve.batch needs a coroutine function, not {function!r}: define it with `async def`."
@@ -272,7 +273,7 @@ def batch(
     return decorate(_func) if _func is not None else decorate
 
 
-def _is_async(function: Callable[..., Any]) -> bool:
+def _is_async(function: Callable[..., object]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
@@ -280,16 +281,21 @@ class _Batched:
     """A batched function with its options. What is copied into replicas is this object, by its class: the queues and
     contexts are those of the module there."""
 
-    def __init__(self, function: Callable[..., Any], rules: _Rules) -> None:
+    def __init__(self, function: Callable[..., object], rules: _Rules) -> None:
         self.function, self.rules = function, rules
         self._names = list(inspect.signature(function).parameters)
         self._key = f"__serve_batch_{function.__name__}__"
-        self._own: dict[str, Any] = {}
+        self._own: dict[str, tuple[asyncio.AbstractEventLoop, _BatchQueue]] = {}
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_own": {}}  # queues are not pickled
 
-    def enqueue(self, args: tuple[object, ...], kwargs: dict[str, object], answer: Any) -> None:
+    def enqueue(
+        self,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        answer: asyncio.Future[object] | asyncio.Queue[object],
+    ) -> None:
         """Put a call in its queue."""
         is_method = bool(self._names) and self._names[0] == "self"
         owner = args[0] if is_method else None
@@ -318,7 +324,7 @@ class _Batched:
             yield value
 
 
-def _batched(function: Callable[..., Any], rules: _Rules) -> object:
+def _batched(function: Callable[..., object], rules: _Rules) -> object:
     batched = _Batched(function, rules)
     wrapper: Any
     if inspect.isasyncgenfunction(function):

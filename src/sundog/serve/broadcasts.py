@@ -26,7 +26,7 @@ class DeploymentBroadcastResponse:
         self, router: Router, meta: RequestMetadata, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> None:
         self._router, self._meta, self._args, self._kwargs = router, meta, args, kwargs
-        self._futures: list[Future[Any]] | None = None
+        self._futures: list[Future[object]] | None = None
         self._send()
 
     def _send(self) -> bool:

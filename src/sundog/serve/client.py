@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import TypeVar
 
+    from sundog.actor import ActorHandle
     from sundog.serve.handle import DeploymentHandle
     from sundog.serve.rows import Reported
 
@@ -45,12 +46,12 @@ _client: Client | None = None
 class Client:
     """The connection of one process to one running Serve."""
 
-    def __init__(self, controller: Any) -> None:
+    def __init__(self, controller: ActorHandle[object]) -> None:
         self.controller = controller
         self.engine = engines.current()
         self.loop = asyncio.new_event_loop()
         self.routers: dict[DeploymentID, Router] = {}
-        self.handles: dict[tuple[str, str], DeploymentHandle[Any]] = {}
+        self.handles: dict[tuple[str, str], DeploymentHandle[object]] = {}
         self.is_closed = False
         self.is_proxy = False
         self.board: QueueBoard | None = None

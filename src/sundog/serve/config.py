@@ -34,13 +34,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias, TypeVar
 
+    from sundog.actor import ActorClass
     from sundog.serve.autoscaling import TimeStampedValue
+    from sundog.serve.request_router import RequestRouter
     from sundog.serve.rows import DeploymentID, ReplicaID
 
     _T = TypeVar("_T")
     _Counted: TypeAlias = Callable[[], _T] | _T
     Metrics: TypeAlias = dict[str, dict[ReplicaID, _T]]  # by the name of the metric, and by replica
 
+# What a policy decides from, to what it wants and what it is given back at its next call.
+Policy: TypeAlias = Callable[..., tuple[Any, Any]]
 DEFAULT_POLICY = "sundog.serve.autoscaling_policy:default_autoscaling_policy"
 DEFAULT_ROUTER = "sundog.serve.request_router:PowerOfTwoChoicesRequestRouter"
 DEFAULT_METRICS_INTERVAL_S = 10.0
@@ -165,7 +169,7 @@ class RequestRouterConfig(_Imported):
     def _kwargs(cls, value: JsonObject) -> JsonObject:
         return _json_only("request_router_kwargs", value)
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **given: object) -> None:
         super().__init__(**given)
         if not self.is_default_request_router():
             self._take("request_router_class")
@@ -174,9 +178,12 @@ class RequestRouterConfig(_Imported):
         """Whether nobody asked for another one."""
         return self.request_router_class == DEFAULT_ROUTER
 
-    def get_request_router_class(self) -> Any:
+    def get_request_router_class(self) -> type[RequestRouter]:
         """The class."""
-        return import_attr(DEFAULT_ROUTER) if self.is_default_request_router() else self._given()
+        found: type[RequestRouter] = (
+            import_attr(DEFAULT_ROUTER) if self.is_default_request_router() else self._given()
+        )
+        return found
 
 
 class AggregationFunction(str, Enum):
@@ -198,7 +205,7 @@ class AutoscalingPolicy(_Imported):
     def _kwargs(cls, value: JsonObject) -> JsonObject:
         return _json_only("policy_kwargs", value)
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **given: object) -> None:
         super().__init__(**given)
         if not self.is_default_policy_function():
             self._take("policy_function")
@@ -207,10 +214,11 @@ class AutoscalingPolicy(_Imported):
         """Whether nobody asked for another one."""
         return self.policy_function == DEFAULT_POLICY
 
-    def get_policy(self) -> Any:
+    def get_policy(self) -> Policy:
         """The function; for a policy that is a class, an instance of it."""
         found = import_attr(DEFAULT_POLICY) if self.is_default_policy_function() else self._given()
-        return found(**self.policy_kwargs) if isinstance(found, type) else found
+        policy: Policy = found(**self.policy_kwargs) if isinstance(found, type) else found
+        return policy
 
 
 class BackpressureConfig(Checked):
@@ -403,7 +411,7 @@ class DeploymentActorConfig(_Imported):
     init_kwargs: dict[str, object] = Field(default_factory=dict)
     actor_options: JsonObject = Field(default_factory=dict)
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **given: object) -> None:
         super().__init__(**given)
         self._take("actor_class")
 
@@ -412,9 +420,10 @@ class DeploymentActorConfig(_Imported):
     def _args(cls, value: Iterable[object] | None) -> tuple[object, ...]:
         return tuple(value or ())
 
-    def get_actor_class(self) -> Any:
+    def get_actor_class(self) -> ActorClass[object]:
         """The actor class."""
-        return self._given()
+        found: ActorClass[object] = self._given()
+        return found
 
 
 class GangPlacementStrategy(str, Enum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.serve.build import build
 from sundog.serve.deployment import Application, Deployment
@@ -40,7 +40,7 @@ _LIGHT = {
 }
 
 
-def call_builder(found: Any, args: JsonObject) -> Application:
+def call_builder(found: object, args: JsonObject) -> Application:
     """The application that an import path names: itself, or what a builder function returns for `args`.
 
     Raises:
@@ -80,7 +80,7 @@ def call_builder(found: Any, args: JsonObject) -> Application:
     return made
 
 
-def _typed(found: Any, parameter: inspect.Parameter, args: JsonObject) -> Any:
+def _typed(found: object, parameter: inspect.Parameter, args: JsonObject) -> object:
     from typing import get_type_hints
 
     from pydantic import BaseModel
@@ -152,7 +152,7 @@ def _version(app: ServeApplicationSchema, row: DeploymentSchema | None) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-def _handle(_deployment: Deployment, deployment: DeploymentID) -> DeploymentHandle[Any]:
+def _handle(_deployment: Deployment, deployment: DeploymentID) -> DeploymentHandle[object]:
     return DeploymentHandle(deployment.name, deployment.app_name)
 
 

@@ -19,6 +19,7 @@ from sundog.serve.rows import NAMESPACE, DeploymentID, ReplicaID
 from sundog.serve.schema import ReplicaRank
 
 if TYPE_CHECKING:
+    from sundog.actor import ActorHandle
     from sundog.serve.deployment import DeploymentConfig
 
 
@@ -145,7 +146,7 @@ def deployment_actor_name(deployment: DeploymentID, name: str, version: str | No
     return f"SERVE_DEPLOYMENT_ACTOR::{deployment.app_name}#{deployment.name}#{name}#{version or ''}"
 
 
-def get_deployment_actor(actor_name: str) -> Any:
+def get_deployment_actor(actor_name: str) -> ActorHandle[Any]:
     """The handle of an actor that the replicas of this deployment share (`deployment_actors`).
 
     Raises:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.serve.request_router import PendingRequest, ReplicaResult, RunningReplica
 
 if TYPE_CHECKING:
     from sundog.serve.calls import Call
     from sundog.serve.config import RequestRouterConfig
+    from sundog.serve.request_router import RequestRouter
     from sundog.serve.router import Replica, Router
 
 
@@ -23,14 +24,14 @@ class CustomRouting:
 
     def __init__(self, router: Router, config: RequestRouterConfig) -> None:
         self.router, self.config = router, config
-        self.object: Any = None
+        self.object: RequestRouter | None = None
         self._error: Exception | None = None
         try:
             self.object = config.get_request_router_class()(deployment_id=router.deployment)
             self.object.initialize_state(**config.request_router_kwargs)
         except Exception as error:
             self._error = error
-        self._rows: dict[Any, RunningReplica] = {}
+        self._rows: dict[object, RunningReplica] = {}
 
     def refresh(self, replicas: list[Replica]) -> None:
         """The replicas have changed."""
@@ -64,9 +65,9 @@ class CustomRouting:
         rows = [row for row in self._rows.values() if not row._replica.is_gone]
         if not rows:
             return None
-        groups = self.object.choose_replicas(rows, pending)
-        if inspect.isawaitable(groups):
-            groups = await groups
+        assert self.object is not None
+        found = self.object.choose_replicas(rows, pending)
+        groups = await found if inspect.isawaitable(found) else found  # a plain method will do
         router = self.router
         for group in groups or ():
             for row in sorted(group, key=lambda each: each.queue_len):
@@ -84,6 +85,7 @@ class CustomRouting:
                 router.pending.remove(call)
             router._mark_queue()
         call.waiting_on = None
+        assert self.object is not None
         self.object.on_send_request(replica.id)
         router.send(call, replica)
         self.object.on_request_routed(pending, replica.id, ReplicaResult(call.ref))

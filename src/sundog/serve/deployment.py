@@ -32,12 +32,12 @@ from sundog.serve.config import (
     RollingUpdateConfig,
 )
 from sundog.serve.rows import DEFAULT, MAX_REPLICAS_PER_NODE
+from sundog.serve.rows import UNSET as _UNSET
 from sundog.serve.schema import LoggingConfig
 
 if TYPE_CHECKING:
     from pydantic import ValidationInfo
 
-_UNSET: Any = DEFAULT.VALUE
 _ACTOR_OPTIONS = {
     "accelerator_type",
     "memory",
@@ -387,7 +387,7 @@ def _check_gang(config: DeploymentConfig, process: JsonObject) -> None:
 def deployment(_func_or_class: Callable[..., object], /) -> Deployment: ...
 @overload
 def deployment(
-    _func_or_class: None = None, **given: Any
+    _func_or_class: None = None, **given: object
 ) -> Callable[[Callable[..., object]], Deployment]: ...
 def deployment(
     _func_or_class: Callable[..., object] | None = None, **given: object

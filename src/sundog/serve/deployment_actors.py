@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import Any
 
 import sundog
 from sundog.serve.context import deployment_actor_name
@@ -47,7 +46,7 @@ def end_deployment_actors(deployment: DeploymentID, target: DeploymentTarget) ->
     """End the actors of a version that no replica runs any more."""
     for config in target.config.deployment_actors or ():
         with suppress(Exception):
-            actor: Any = sundog.get_actor(
+            actor = sundog.get_actor(
                 deployment_actor_name(deployment, config.name, target.version), namespace=NAMESPACE
             )
             sundog.kill(actor)

@@ -21,12 +21,15 @@ from sundog.serve.broadcasts import DeploymentBroadcastResponse
 from sundog.serve.calls import Call
 from sundog.serve.exceptions import RayServeException, ReplicaUnavailableError, RequestCancelledError
 from sundog.serve.request_ids import new_request_id, next_internal_id
-from sundog.serve.rows import DEFAULT, DeploymentHandleSource, DeploymentID, RequestMetadata, random_name
+from sundog.serve.rows import UNSET as _UNSET
+from sundog.serve.rows import DeploymentHandleSource, DeploymentID, RequestMetadata, random_name
 from sundog.serve.stages import awaitable
 from sundog.util import metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from concurrent.futures import Future
+    from contextlib import AbstractAsyncContextManager
     from typing import NoReturn
 
     from sundog.plain import JsonObject
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 T = TypeVar("T")
-_UNSET: Any = DEFAULT.VALUE
 
 
 def _in_loop() -> bool:
@@ -134,10 +136,10 @@ class _Response(Generic[R]):
 class DeploymentResponse(_Response[R]):
     """The answer of a call that may not be there yet: `await` it, ask for `result()`, or pass it to another call."""
 
-    def __await__(self) -> Any:
+    def __await__(self) -> Generator[object, None, R]:
         return self._answer().__await__()
 
-    async def _answer(self) -> object:
+    async def _answer(self) -> R:
         call = self._call
         while True:
             stage = call.current
@@ -155,7 +157,7 @@ class DeploymentResponse(_Response[R]):
             except Exception as error:
                 raise self._error(error) from None
             if not call.was_refused(stage, value):
-                return value
+                return value  # type: ignore[return-value]  # what the method gave
 
     def result(self, *, timeout_s: float | None = None, _skip_asyncio_check: bool = False) -> R:
         """Wait for the answer.
@@ -215,13 +217,13 @@ class DeploymentResponseGenerator(_Response[R]):
         super().__init__(call)
         self._begun = False
 
-    def __await__(self) -> Any:
+    def __await__(self) -> NoReturn:
         raise TypeError(
             "A `DeploymentResponseGenerator` has many items, so `await` does not take it. Iterate with `async for`, or "
             "await one item: `await response.__anext__()`."
         )
 
-    def result(self, **_given: object) -> Any:
+    def result(self, **_given: object) -> NoReturn:
         """A stream has no single result."""
         raise TypeError(
             "A `DeploymentResponseGenerator` has many items, so it has no `.result()`. Iterate: with `async for` in a "
@@ -313,7 +315,7 @@ class DeploymentHandle(Generic[T]):
         *,
         handle_options: HandleOptions | None = None,
         init_options: InitOptions | None = None,
-        _counter: object = None,
+        _counter: metrics.Counter | None = None,
         _handle_id: str | None = None,
     ) -> None:
         self.deployment_id = DeploymentID(deployment_name, app_name)
@@ -339,7 +341,7 @@ class DeploymentHandle(Generic[T]):
         return self.init_options is not None
 
     @property
-    def request_counter(self) -> Any:
+    def request_counter(self) -> metrics.Counter:
         """Counts the calls made through this handle."""
         if self._counter is None:
             where = self.deployment_id
@@ -356,7 +358,13 @@ class DeploymentHandle(Generic[T]):
             )
         return self._counter
 
-    def _init(self, **given: Any) -> None:
+    def _init(
+        self,
+        *,
+        _prefer_local_routing: bool = False,
+        _source: DeploymentHandleSource | None = None,
+        _run_router_in_separate_loop: bool = True,
+    ) -> None:
         """Choose how the handle routes, before it is used."""
         if self.init_options is not None:
             raise RuntimeError(
@@ -364,8 +372,9 @@ class DeploymentHandle(Generic[T]):
                 "`.options()` or `.remote()`."
             )
         in_replica = context._get_internal_replica_context() is not None
-        source = DeploymentHandleSource.REPLICA if in_replica else DeploymentHandleSource.UNKNOWN
-        self.init_options = InitOptions(**{"_source": source, **given})
+        if _source is None:
+            _source = DeploymentHandleSource.REPLICA if in_replica else DeploymentHandleSource.UNKNOWN
+        self.init_options = InitOptions(_prefer_local_routing, _source, _run_router_in_separate_loop)
         self._live_router()
 
     def _live_router(self) -> Router:
@@ -470,7 +479,9 @@ class DeploymentHandle(Generic[T]):
             if not selection._dispatched:
                 router.release(replica)
 
-    def choose_replica(self, *_args: object, **_kwargs: object) -> Any:
+    def choose_replica(
+        self, *_args: object, **_kwargs: object
+    ) -> AbstractAsyncContextManager[ReplicaSelection]:
         """A context manager: the replica that a request would go to, with a place kept there until the block ends."""
         return self._choose()
 

@@ -29,6 +29,13 @@ from sundog.serve.shared_bodies import BodySlot, plain_body
 
 if TYPE_CHECKING:
     from starlette.types import Scope
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+
+    from sundog.serve.answers import Headers
+    from sundog.serve.calls import Call
+    from sundog.serve.packed_http import ScopeValues
+    from sundog.serve.proxy import ProxyApp
 
 CONNECTION, CALL = "sundog.connection", "sundog.call"  # in the scope of a request
 HEAD_MAX_BYTES = 64 * 1024
@@ -62,7 +69,7 @@ class HttpConnection:
 
     __slots__ = ("_held", "_transport", "on_lost")
 
-    def __init__(self, transport: Any) -> None:
+    def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._held: list[bytes] | None = None
         self.on_lost: Callable[[], None] | None = None  # called for the request that is being answered
@@ -97,8 +104,8 @@ class BoundedProtocol(HttpToolsProtocol):
     """Refuses clients whose request heads are too long or too slow, and gives plain requests the short way."""
 
     _head_bytes = 0
-    _head_timer: Any = None
-    _idle_timer: Any = None
+    _head_timer: asyncio.TimerHandle | None = None
+    _idle_timer: asyncio.TimerHandle | None = None
     _idle_since_s = 0.0
     _is_refused = False
     _in_head = False
@@ -110,15 +117,23 @@ class BoundedProtocol(HttpToolsProtocol):
     _held: list[bytes] | None = None  # the body of a request that may take the short path
     _quick: QuickRequest | None = None
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
         app = self.config.app
         options = getattr(app, "options", None)
         self._head_timeout_s = getattr(options, "head_timeout_s", _HEAD_TIMEOUT_S)
-        self._front: Any = app if getattr(app, "has_short_way", False) and not self.root_path else None
+        self._front: ProxyApp | None = None
+        if getattr(app, "has_short_way", False) and not self.root_path:
+            self._front = app  # type: ignore[assignment]  # a proxy's own app says so
 
     # ------------------------------------------------------------------ the connection
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a stream's
         """A client has connected: its first request head must come in time."""
         self._connection = HttpConnection(transport)
         super().connection_made(self._connection)  # type: ignore[arg-type]
@@ -146,6 +161,7 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._length is None:
                 self._give_up_short_way()
             elif self._length - sum(map(len, self._held)) > _HELD_MAX_BYTES:
+                assert self._front is not None  # only what may take the short way is held
                 slot = self._front.bodies.take(self._length)
                 self._connection.set_protocol(BodyReader(self, self._length, self._held, slot))
         if self._in_head and self._head_timer is None and not self._is_refused:
@@ -273,6 +289,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._begin(body)
 
     def _begin(self, body: bytes | bytearray | BodySlot) -> None:
+        assert self._front is not None  # else the long way was taken at the end of the head
         quick, values = begin_quick(self._front, self, self._method, self.headers, body, self._request_id)
         if quick is None:
             own = plain_body(body)
@@ -324,12 +341,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def take_long_way(
         self,
-        values: tuple[Any, ...],
-        headers: Any,
+        values: ScopeValues,
+        headers: Headers,
         body: bytes | bytearray,
         more: bool,
         keeps: bool,
-        call: Any,
+        call: Call | None,
     ) -> None:
         """Have uvicorn run a request as an ASGI app's; `call` is the one that it has made already, if any."""
         self._quick = None

@@ -49,7 +49,7 @@ def import_attr(path: str) -> Any:
     if not module_name or not attr:
         raise ValueError(f"Got {path!r}, but an import path is written module:name, for example my_app:app.")
     try:
-        found: Any = importlib.import_module(module_name)
+        found: object = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name != "ray" or not module_name.startswith("ray"):
             raise
@@ -62,7 +62,7 @@ def import_attr(path: str) -> Any:
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Takes what a FastAPI app has in it and pickle does not know: locks (the copy gets new ones) and states."""
 
-    def reducer_override(self, each: Any) -> Any:
+    def reducer_override(self, each: Any) -> object:
         if isinstance(each, _LOCK):
             return (threading.Lock, ())
         if isinstance(each, _RLOCK):
@@ -72,14 +72,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return super().reducer_override(each)
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: object) -> bytes:
     """Pickle user code."""
     buffer = io.BytesIO()
     _Pickler(buffer).dump(value)
     return buffer.getvalue()
 
 
-def pickle_by_value(value: Any) -> bytes:
+def pickle_by_value(value: object) -> bytes:
     """A function or class, with its module's code in the pickle unless the module is installed."""
     module = inspect.getmodule(getattr(value, "__ray_actor_class__", value))
     if not isinstance(module, ModuleType) or module.__name__ == "__main__" or _is_installed(module):

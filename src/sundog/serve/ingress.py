@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import cloudpickle
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message
 
+T = TypeVar("T")
 BUILD_METHOD = "__serve_build_asgi_app__"
 
 
@@ -113,7 +114,7 @@ async def start_app(servable: AsgiIngress, on_unavailable: Callable[..., object]
     await servable._lifespan.startup()
 
 
-def ingress(app: Any = None) -> Callable[[Any], Any]:
+def ingress(app: object = None) -> Callable[[type[T]], type[T]]:
     """Handle the HTTP requests of a deployment with an ASGI app; methods of the class may be its handlers.
 
     Args:
@@ -123,7 +124,7 @@ def ingress(app: Any = None) -> Callable[[Any], Any]:
         ValueError: the decorated object is not a class, or has `__call__`.
     """
 
-    def decorate(cls: Any = None) -> Any:
+    def decorate(cls: type[T] | None = None) -> type[T]:
         if cls is None:
             cls = type("ASGIIngressDeployment", (), {"__init__": lambda self, *args, **kwargs: None})
         if not inspect.isclass(cls):
@@ -152,9 +153,9 @@ def _frozen(app: object) -> bytes:
         raise TypeError(f"Failed to serialize the ASGI app: {error}") from error
 
 
-def _wrapped(cls: Any, blob: bytes | None) -> object:
-    class Ingress(cls, AsgiIngress):  # type: ignore[misc]
-        async def __init__(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[misc]
+def _wrapped(cls: type[T], blob: bytes | None) -> type[T]:
+    class Ingress(cls, AsgiIngress):  # type: ignore[misc, valid-type]
+        async def __init__(self, *args: object, **kwargs: object) -> None:  # type: ignore[misc]
             made = cls.__init__(self, *args, **kwargs)
             if inspect.isawaitable(made):
                 await made
@@ -162,7 +163,7 @@ def _wrapped(cls: Any, blob: bytes | None) -> object:
                 app = cloudpickle.loads(blob)
                 self._asgi_app = app() if inspect.isfunction(app) else app
 
-        def __init_subclass__(subcls, **kwargs: Any) -> None:
+        def __init_subclass__(subcls, **kwargs: object) -> None:
             super().__init_subclass__(**kwargs)
             if not inspect.iscoroutinefunction(subcls.__init__):
                 raise TypeError(

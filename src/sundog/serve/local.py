@@ -92,7 +92,7 @@ class _Meta:
 class _LocalCall:
     """Stands for the call of a response."""
 
-    def __init__(self, future: Future[Any]) -> None:
+    def __init__(self, future: Future[None] | Future[object]) -> None:
         self.current, self.meta = future, _Meta()
 
     def cancel(self) -> None:
@@ -100,10 +100,10 @@ class _LocalCall:
         self.current.cancel()
 
 
-class LocalResponse(DeploymentResponse[Any]):
+class LocalResponse(DeploymentResponse[object]):
     """The answer of a call in local testing mode."""
 
-    async def _answer(self) -> Any:
+    async def _answer(self) -> object:
         try:
             return await asyncio.wrap_future(self._call.current)  # type: ignore[arg-type]
         except (concurrent.futures.CancelledError, asyncio.CancelledError):
@@ -111,7 +111,7 @@ class LocalResponse(DeploymentResponse[Any]):
                 raise RequestCancelledError(self.request_id) from None
             raise
 
-    def result(self, *, timeout_s: float | None = None, _skip_asyncio_check: bool = False) -> Any:
+    def result(self, *, timeout_s: float | None = None, _skip_asyncio_check: bool = False) -> object:
         """Wait for the answer; raises as the real one does."""
         from sundog.serve.handle import _in_loop
 
@@ -135,14 +135,14 @@ class LocalResponse(DeploymentResponse[Any]):
         )
 
 
-class LocalResponseGenerator(DeploymentResponseGenerator[Any]):
+class LocalResponseGenerator(DeploymentResponseGenerator[object]):
     """The items of a streaming call in local testing mode."""
 
-    def __init__(self, call: _LocalCall, items: queue.Queue[tuple[str, Any]]) -> None:
+    def __init__(self, call: _LocalCall, items: queue.Queue[tuple[str, object]]) -> None:
         super().__init__(call)  # type: ignore[arg-type]
         self._items = items
 
-    def _value(self, item: tuple[str, Any]) -> object:
+    def _value(self, item: tuple[str, object]) -> object:
         kind, value = item
         if kind == "item":
             return value
@@ -151,9 +151,10 @@ class LocalResponseGenerator(DeploymentResponseGenerator[Any]):
             raise StopIteration
         if isinstance(value, asyncio.CancelledError):
             raise RequestCancelledError(self.request_id) from None
+        assert isinstance(value, BaseException)
         raise value
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         from sundog.serve.handle import _in_loop
 
         if _in_loop():
@@ -163,7 +164,7 @@ class LocalResponseGenerator(DeploymentResponseGenerator[Any]):
             )
         return self._value(self._items.get())
 
-    async def __anext__(self) -> Any:
+    async def __anext__(self) -> object:
         while True:
             try:
                 return self._value(self._items.get_nowait())
@@ -173,7 +174,7 @@ class LocalResponseGenerator(DeploymentResponseGenerator[Any]):
                 raise StopAsyncIteration from None
 
 
-class LocalHandle(DeploymentHandle[Any]):
+class LocalHandle(DeploymentHandle[object]):
     """A handle in local testing mode."""
 
     def __init__(
@@ -195,7 +196,7 @@ class LocalHandle(DeploymentHandle[Any]):
             self._user, self.deployment_id, self._replica, replace(self.handle_options, **given)
         )
 
-    def remote(self, *args: object, **kwargs: object) -> Any:
+    def remote(self, *args: object, **kwargs: object) -> LocalResponse | LocalResponseGenerator:
         """Call the deployment."""
         options = self.handle_options
         request = context.request_context.get()
@@ -209,7 +210,7 @@ class LocalHandle(DeploymentHandle[Any]):
         )
         loop = _user_loop()
         if options.stream:
-            items: queue.Queue[tuple[str, Any]] = queue.Queue()
+            items: queue.Queue[tuple[str, object]] = queue.Queue()
             streams = asyncio.run_coroutine_threadsafe(self._stream(seen, args, kwargs, items), loop)
             return LocalResponseGenerator(_LocalCall(streams), items)
         future = asyncio.run_coroutine_threadsafe(self._call(seen, args, kwargs), loop)
@@ -235,7 +236,7 @@ class LocalHandle(DeploymentHandle[Any]):
         seen: RequestContext,
         args: tuple[object, ...],
         kwargs: dict[str, object],
-        items: queue.Queue[tuple[str, Any]],
+        items: queue.Queue[tuple[str, object]],
     ) -> None:
         try:
             values, named = await self._ready(seen, args, kwargs)
@@ -252,7 +253,7 @@ class LocalHandle(DeploymentHandle[Any]):
             "Local testing mode has no routers: choose_replica and broadcast need replicas."
         )
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise RayServeException("A handle of local testing mode cannot leave its process.")
 
 

@@ -5,11 +5,13 @@ Owns the tags. Any process; outside of a replica nothing is added.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Container
+from typing import TypeVar
 
 from sundog.serve.context import _get_internal_replica_context, request_context
 from sundog.util import metrics
 
+M = TypeVar("M", bound="_Tagged")
 _RESERVED = ("deployment", "replica", "application")
 
 
@@ -23,7 +25,7 @@ def _keys(given: object) -> tuple[str, ...]:
     return (*_RESERVED, *keys)
 
 
-def _check(names: Any) -> None:
+def _check(names: Container[str]) -> None:
     for name in _RESERVED:
         if name in names:
             raise ValueError(
@@ -45,7 +47,7 @@ def _defaults(given: dict[str, str]) -> dict[str, str]:
 
 
 class _Tagged(metrics.Metric):
-    def set_default_tags(self, default_tags: dict[str, str]) -> Any:
+    def set_default_tags(self: M, default_tags: dict[str, str]) -> M:
         """Tags for every value, beside those of the replica."""
         return super().set_default_tags(_defaults(default_tags))
 

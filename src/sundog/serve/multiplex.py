@@ -10,7 +10,7 @@ import asyncio
 import inspect
 from collections import OrderedDict
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar, overload
 from weakref import WeakSet
 
 from sundog.serve.context import _get_internal_replica_context
@@ -18,9 +18,10 @@ from sundog.serve.context import _get_internal_replica_context
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+F = TypeVar("F", bound="Callable[..., Awaitable[object]]")
 _kept: WeakSet[_Models] = WeakSet()  # of this process
 _ends: dict[
-    type, Any
+    type, Callable[[object], Awaitable[object]]
 ] = {}  # `__del__` methods of models' classes that are coroutines: Python itself must not call them
 
 
@@ -53,11 +54,11 @@ class _Models:
     async def unload(self) -> None:
         """Let the model go that has not been asked for longest; its `__del__` may be a coroutine."""
         _, model = self.models.popitem(last=False)
-        kind: Any = type(model)
+        kind = type(model)
         end = getattr(kind, "__del__", None)
         if inspect.iscoroutinefunction(end):
             _ends[kind] = end
-            kind.__del__ = lambda _self: None
+            kind.__del__ = lambda _self: None  # type: ignore[attr-defined]  # it has one
         if kind in _ends:
             await _ends[kind](model)
 
@@ -113,7 +114,13 @@ class _Multiplexed:
         return await found.get(args[-1])
 
 
-def multiplexed(func: Any = None, max_num_models_per_replica: int = 3) -> Any:
+@overload
+def multiplexed(func: F, max_num_models_per_replica: int = 3) -> F: ...
+@overload
+def multiplexed(func: None = None, max_num_models_per_replica: int = 3) -> Callable[[F], F]: ...
+def multiplexed(
+    func: Callable[..., Awaitable[object]] | None = None, max_num_models_per_replica: int = 3
+) -> object:
     """Make a coroutine function that loads a model keep the models, at most so many.
 
     Raises:
@@ -127,7 +134,7 @@ def multiplexed(func: Any = None, max_num_models_per_replica: int = 3) -> Any:
     if max_num_models_per_replica != -1 and max_num_models_per_replica <= 0:
         raise ValueError("max_num_models_per_replica must be positive.")
 
-    def decorate(function: Any) -> Any:
+    def decorate(function: Callable[..., Awaitable[object]]) -> object:
         _check(function)
         kept = _Multiplexed(function, max_num_models_per_replica)
 
@@ -137,7 +144,7 @@ def multiplexed(func: Any = None, max_num_models_per_replica: int = 3) -> Any:
 
         return get
 
-    return decorate(func) if func is not None else decorate
+    return decorate if func is None else decorate(func)
 
 
 def _check(function: object) -> None:

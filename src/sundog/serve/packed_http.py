@@ -10,7 +10,7 @@ from __future__ import annotations
 import marshal
 import re
 from pickle import PickleBuffer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from sundog.serve.answers import PLAIN_KINDS, Answer, Headers, Stream
 from sundog.serve.rows import RequestMetadata
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 # With version 2.4 a streaming app need not listen for the client's disconnect: a disconnect cancels the app.
 ASGI = {"version": "3.0", "spec_version": "2.4"}
+# Of an ASGI scope: what `_SCOPE_NAMES` lists.
+ScopeValues: TypeAlias = tuple[
+    str, str | None, str, bytes, bytes, str, tuple[str, int] | None, tuple[str, int | None] | None
+]
 _BODY_MAX_BYTES = 64 * 1024  # a longer body is not copied again to be packed
 _BAD_NAME = re.compile(rb'[\x00-\x1f\x7f()<>@,;:\[\]={} \t\\"]')
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -34,10 +38,10 @@ def pack_request(
     internal_id: str,
     prefix: str,
     app_name: str,
-    scope: tuple[Any, ...],
+    scope: ScopeValues,
     headers: Headers,
     body: bytes | bytearray | BodySlot,
-) -> tuple[Any, ...]:
+) -> tuple[bytes] | tuple[bytes, None, PickleBuffer]:
     """One request, as the arguments of the call; `scope` has what `_SCOPE_NAMES` lists. A long body goes beside it, or
     stays where it is in shared memory.
     """
@@ -63,7 +67,7 @@ _SCOPE_NAMES = (
 )
 
 
-def scope_of(values: tuple[Any, ...], headers: Headers) -> Scope:
+def scope_of(values: ScopeValues, headers: Headers) -> Scope:
     """The ASGI scope of a request."""
     method, scheme, path, raw_path, query_string, root_path, client, server = values
     return {
@@ -87,7 +91,9 @@ def metadata_of(request_id: str, internal_id: str, prefix: str, app_name: str) -
     return RequestMetadata(request_id, internal_id, "__call__", prefix, app_name, "", "", False, True)
 
 
-def unpack_request(data: bytes, beside: Any = b"") -> tuple[RequestMetadata, Scope, bytes | BodyPlace]:
+def unpack_request(
+    data: bytes, beside: bytes | memoryview | PickleBuffer = b""
+) -> tuple[RequestMetadata, Scope, bytes | BodyPlace]:
     """The metadata, the ASGI scope and the body of a request, or where in shared memory that is."""
     request_id, internal_id, prefix, app_name, scope, headers, body = marshal.loads(data)
     body = BodyPlace(*body) if type(body) is tuple else body or bytes(beside)
@@ -129,7 +135,7 @@ def pack_answer(answer: Answer, method: str) -> bytes | Answer:
 
 def beside(answer: Answer) -> Answer:
     """An answer whose long body is not copied into the pickle: the receiver finds a view in its place."""
-    body: Any = answer.body
+    body = answer.body
     return answer._replace(body=PickleBuffer(body)) if len(body) > _BODY_MAX_BYTES else answer  # type: ignore[arg-type]
 
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sundog
 from sundog.exceptions import RayActorError
@@ -21,6 +21,7 @@ from sundog.serve.rows import NAMESPACE
 from sundog.serve.schema import ProxyStatus
 
 if TYPE_CHECKING:
+    from sundog.actor import ActorHandle
     from sundog.plain import JsonObject
     from sundog.serve.controller import ControllerCore
 
@@ -36,7 +37,7 @@ class Proxies:
         self.port = 0
         self._giver: Giver | None = None
         self._folder = os.path.join(core.store.folder, "port")
-        self._actors: dict[int, Any] = {}
+        self._actors: dict[int, ActorHandle[object]] = {}
         self._states: dict[int, ProxyStatus] = {}
         self._facts: dict[int, dict[str, object]] = {}
         self._is_ending = False

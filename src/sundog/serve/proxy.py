@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import sundog
 from sundog.exceptions import RayActorError, RayTaskError, TaskCancelledError
@@ -44,8 +44,13 @@ from sundog.serve.shared_bodies import BodyPool
 from sundog.serve.stages import awaitable
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    import uvicorn
     from starlette.types import Message, Receive, Scope, Send
 
+    from sundog.generator import ObjectRefGenerator
+    from sundog.serve.calls import Call
     from sundog.serve.client import Client
 
 _TOGETHER_MAX_BYTES = 64 * 1024  # a longer body is not copied to be sent together with its head
@@ -189,7 +194,7 @@ class _Request:
         text = {
             name.decode("latin-1").replace("_", "-"): value.decode("latin-1") for name, value in found.items()
         }
-        self.call: Any = scope.get("sundog.call")  # set on the short path
+        self.call: Call | None = scope.get("sundog.call")  # set on the short path
         self.request_id = text.get(REQUEST_ID_HEADER) or new_request_id()
         self.timeout_s = _seconds(text.get(TIMEOUT_HEADER), app.options.request_timeout_s)
         self.ignores_disconnect = text.get(NO_DISCONNECT_HEADER, "") in ("1", "true", "True", "?1")
@@ -200,7 +205,7 @@ class _Request:
             self.sent_scope["root_path"] = root + route.prefix
         self.has_begun = False
         self.is_gone = False
-        self.stream: Any = None
+        self.stream: ObjectRefGenerator[object] | None = None
         self.waiter: asyncio.Future[object] | None = None
 
     def _metadata(self, text: dict[str, str]) -> RequestMetadata:
@@ -335,8 +340,10 @@ class _Request:
 
     async def _answer(self) -> Answer | Stream:
         call = self.call
+        assert call is not None
         while True:
             stage = call.current
+            assert stage is not None
             waiter = self.waiter = awaitable(stage)
             try:
                 value = await waiter
@@ -349,17 +356,19 @@ class _Request:
 
     async def _feed(self) -> None:
         """Hand on what the client sends, piece by piece: the next is read when the replica has taken the last."""
+        call = self.call
+        assert call is not None
         while True:
             message = await self.receive()
-            while self.call.replica is None or self.call.ref is None:
+            while call.replica is None or call.ref is None:
                 await asyncio.sleep(0.002)
-            actor = self.call.replica.actor
+            actor = call.replica.actor
             if message["type"].endswith("disconnect"):
                 self.is_gone = True
             for _ in range(500):
                 if await actor.http_input.remote(self.meta.internal_request_id, [message]):
                     break
-                if self.call.current.done():
+                if call.current is None or call.current.done():
                     return
                 await asyncio.sleep(0.002)  # the call that opens the exchange has not arrived yet
             if message["type"].endswith("disconnect"):
@@ -372,6 +381,7 @@ class _Request:
         status = await self._send_all(first.messages, 200)
         if first.is_done:
             return status
+        assert self.call is not None and self.call.replica is not None
         stream = self.stream = self.call.replica.actor.http_stream.options(
             _generator_backpressure_num_objects=16
         ).remote(self.meta.internal_request_id)
@@ -391,7 +401,7 @@ class _Request:
                 watching.cancel()
         return status
 
-    async def _watch(self, stream: Any) -> None:
+    async def _watch(self, stream: ObjectRefGenerator[object]) -> None:
         """Cancel a stream whose client has gone away."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
@@ -436,7 +446,7 @@ class ProxyActor:
     ) -> None:
         self._number, self._options, self._ports = number, options, ports
         self._log_folder, self._logging = logs, logging
-        self._server: Any = None
+        self._server: uvicorn.Server | None = None
         self._giver: Giver | None = None
         self._task: asyncio.Task[None] | None = None
         self._app = ProxyApp(options, ProxyMetrics())
@@ -462,7 +472,9 @@ class ProxyActor:
             router.is_proxy = True
         options = self._options
         try:
-            http: Any = _import_attr("sundog.serve.http_protocol:BoundedProtocol")
+            http: type[asyncio.Protocol] | Literal["h11"] = _import_attr(
+                "sundog.serve.http_protocol:BoundedProtocol"
+            )
         except ImportError:
             http = "h11"  # without httptools
         config = uvicorn.Config(
@@ -486,7 +498,7 @@ class ProxyActor:
         if sock is None:
             raise RuntimeError("No process of Serve listens on the port: the controller has just died.")
         self._giver = Giver(sock, self._ports, loop)
-        server = self._server = _Server(config)
+        server = self._server = _quiet_server(config)
         self._task = asyncio.ensure_future(server.serve(sockets=[sock]))
         while not server.started and not self._task.done():
             await asyncio.sleep(0.001)
@@ -533,15 +545,13 @@ class ProxyActor:
             self._app.log.flush()
 
 
-class _Server:
+def _quiet_server(config: uvicorn.Config) -> uvicorn.Server:
     """uvicorn's server, which must leave this process's signals alone."""
+    import uvicorn
 
-    def __new__(cls, config: Any) -> Any:
-        import uvicorn
+    class Server(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Generator[None, None, None]:
+            yield
 
-        class Server(uvicorn.Server):
-            @contextlib.contextmanager
-            def capture_signals(self) -> Any:
-                yield
-
-        return Server(config)
+    return Server(config)

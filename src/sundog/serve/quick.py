@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import httptools
@@ -28,8 +28,10 @@ from sundog.serve.shared_bodies import BodySlot, plain_body
 if TYPE_CHECKING:
     import asyncio
 
+    from sundog.serve.answers import Headers
     from sundog.serve.calls import Call
     from sundog.serve.http_protocol import BoundedProtocol
+    from sundog.serve.packed_http import ScopeValues
     from sundog.serve.proxy import ProxyApp
     from sundog.serve.router import Router
 
@@ -53,8 +55,8 @@ class QuickRequest:
 
     def begin(
         self,
-        scope: tuple[Any, ...],
-        headers: Any,
+        scope: ScopeValues,
+        headers: Headers,
         body: bytes | bytearray | BodySlot,
         request_id: bytes | None,
     ) -> bool:
@@ -140,7 +142,7 @@ class QuickRequest:
         )
 
 
-def scope_values(protocol: BoundedProtocol, method: str) -> tuple[str, tuple[Any, ...]]:
+def scope_values(protocol: BoundedProtocol, method: str) -> tuple[str, ScopeValues]:
     """The path of a request, and the values of its scope.
 
     Raises:
@@ -159,10 +161,10 @@ def begin_quick(
     app: ProxyApp,
     protocol: BoundedProtocol,
     method: str,
-    headers: Any,
+    headers: Headers,
     body: bytes | bytearray | BodySlot,
     request_id: bytes | None,
-) -> tuple[QuickRequest | None, tuple[Any, ...]]:
+) -> tuple[QuickRequest | None, ScopeValues]:
     """Begin a request whose body is here; None if it has to take the long way. And the values of its scope.
 
     Raises:

@@ -20,7 +20,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sundog
 from sundog.serve import context
@@ -344,8 +344,9 @@ class ReplicaActor:
                 found = shared
             body = found
             answer = await self._handle_http(meta, scope, body, False)
-            pack: Any = pack_answer if type(answer) is Answer else pack_stream
-            return pack(answer, scope["method"])  # type: ignore[no-any-return]
+            if isinstance(answer, Answer):
+                return pack_answer(answer, scope["method"])
+            return pack_stream(answer, scope["method"])
         assert scope is not None
         scope["asgi"] = ASGI
         answer = await self._handle_http(meta, scope, bytes(body), more)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sundog
 from sundog.exceptions import RayActorError, RayTaskError
@@ -24,6 +24,7 @@ from sundog.serve.rows import NAMESPACE, ReplicaState
 from sundog.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 if TYPE_CHECKING:
+    from sundog.actor import ActorHandle
     from sundog.plain import JsonObject
     from sundog.serve.controller import ControllerCore
     from sundog.util.placement_group import PlacementGroup
@@ -36,7 +37,7 @@ _CONCURRENT_CALLS = 100_000
 class Living:
     """A replica's actor, and what is known of it."""
 
-    def __init__(self, actor: Any, board_row: int) -> None:
+    def __init__(self, actor: ActorHandle[object], board_row: int) -> None:
         self.actor = actor
         self.board_row = board_row
         self.facts: ReplicaFacts | None = None
@@ -55,9 +56,9 @@ class Replicas:
         self.living: dict[str, Living] = {}
         self.rows_taken: set[int] = set()
         self.nodes: dict[str, str] = {}  # where a replica is, or is about to be
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
-    def run(self, coro: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def run(self, coro: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Run in the background, and keep until done."""
         task = asyncio.get_running_loop().create_task(coro)
         self._tasks.add(task)

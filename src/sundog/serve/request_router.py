@@ -11,10 +11,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.serve.router import Replica
 from sundog.serve.rows import DeploymentID, ReplicaID, RequestMetadata
+
+if TYPE_CHECKING:
+    from sundog.refs import ObjectRef
 
 
 @dataclass
@@ -44,14 +47,15 @@ class PendingRequest:
 class ReplicaResult:
     """The answer of a replica, as `on_request_routed` sees it."""
 
-    def __init__(self, ref: Any) -> None:
+    def __init__(self, ref: ObjectRef[object] | None) -> None:
         self.obj_ref = ref
 
     def cancel(self) -> None:
         """Give the request up."""
         import sundog
 
-        sundog.cancel(self.obj_ref)
+        if self.obj_ref is not None:  # else it was never sent
+            sundog.cancel(self.obj_ref)
 
 
 class RunningReplica:

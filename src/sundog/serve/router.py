@@ -24,7 +24,7 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from pickle import PickleBuffer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.exceptions import RayActorError, RayTaskError, TaskCancelledError
 from sundog.serve.board import QueueBoard
@@ -184,14 +184,14 @@ class Router:
 
     def assign_http(self, meta: RequestMetadata, scope: dict[str, object], body: bytes, more: bool) -> Call:
         """The same for an HTTP request."""
-        sent: Any = (
+        sent: object = (
             PickleBuffer(body) if len(body) > _IN_BAND_MAX_BYTES else body
         )  # not copied into the pickle
         call = Call(self, meta, (scope, sent, more), {})
         self._place(call)
         return call
 
-    def place_quick(self, *request: Any) -> tuple[Replica, Any] | None:
+    def place_quick(self, *request: object) -> tuple[Replica, ObjectRef[object]] | None:
         """Send a packed HTTP request to a replica: the replica, and the ref of its answer. None: none takes it now."""
         with self.lock:
             if self.pending or self.custom is not None:

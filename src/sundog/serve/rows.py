@@ -10,7 +10,7 @@ import secrets
 import string
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from sundog.actor import ActorHandle
@@ -35,6 +35,9 @@ class DEFAULT(Enum):
     """`DEFAULT.VALUE` stands for an option that the user did not give; None may be a choice."""
 
     VALUE = 1
+
+
+UNSET: Any = DEFAULT.VALUE  # the default of an option of any type
 
 
 def random_name(length: int = 8) -> str:

@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 from pydantic import ConfigDict, Field, PositiveInt, StrictInt, field_validator, model_validator
 
@@ -59,14 +58,13 @@ from sundog.serve.instance_schema import (
     TargetGroup as TargetGroup,
 )
 from sundog.serve.rows import (
-    DEFAULT,
     DEFAULT_APP,
     DeploymentStatus,
     DeploymentStatusTrigger,
     ReplicaState,
 )
+from sundog.serve.rows import UNSET as _UNSET
 
-_UNSET: Any = DEFAULT.VALUE
 _REMOTE = ("http://", "https://", "s3://", "gs://", "azure://", "abfss://", "file://", "gcs://", "hdfs://")
 
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import pickle
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sundog.serve.config import HTTPOptions, ProxyLocation
 from sundog.serve.deployment import DeploymentConfig
@@ -21,6 +21,8 @@ from sundog.serve.schema import APIType, LoggingConfig
 
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
+    from sundog.serve.config import AutoscalingPolicy
+    from sundog.serve.rows import DeploymentStatus
 
 
 @dataclass
@@ -47,7 +49,7 @@ class AppSpec:
     source: APIType = APIType.IMPERATIVE
     config: JsonObject | None = None  # as the user's YAML has it
     external_scaler: bool = False
-    autoscaling_policy: Any = None
+    autoscaling_policy: AutoscalingPolicy | None = None
     is_asgi: bool = False
 
 
@@ -81,7 +83,7 @@ class KeptDeployment:
     replicas: list[ReplicaRow]
     board: dict[str, int]
     queue_row: int
-    status: Any
+    status: DeploymentStatus
     message: str
     has_run: bool
     is_promoted: bool

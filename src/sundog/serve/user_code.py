@@ -25,7 +25,10 @@ from sundog.serve.multiplex import unload_all
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from starlette.requests import Request
     from starlette.types import Receive, Scope
+
+    Handler = tuple[Callable[..., object], type[Request] | None, bool]
 
 _END = object()
 
@@ -40,7 +43,7 @@ class UserCode:
         self._in_threads = setting("RAY_SERVE_RUN_SYNC_IN_THREADPOOL", 1) != 0
         self._threads: ThreadPoolExecutor | None = None
         self._threads_max = 5
-        self._handlers: dict[str, tuple[Any, Any, bool]] = {}
+        self._handlers: dict[str, Handler] = {}
         self._methods: dict[str, Callable[..., object]] = {}
         self._asyncs: set[str] = set()  # those of the methods that are coroutines or generators
 
@@ -98,12 +101,13 @@ class UserCode:
             self._methods[name] = found
         return found
 
-    def _look_up(self, name: str) -> Any:
+    def _look_up(self, name: str) -> Callable[..., object]:
         if self.is_function:
             if name == "__call__":
-                return self.object
+                function: Callable[..., object] = self.object
+                return function
         elif name != "__call__" or not self.is_asgi:
-            found = getattr(self.object, name, None)
+            found: Callable[..., object] | None = getattr(self.object, name, None)
             if callable(found):
                 return found
         names = []
@@ -178,7 +182,7 @@ class UserCode:
         result = await self._in_thread(method, *args) if is_threaded else method(*args)
         return await result if type(result) is CoroutineType else result
 
-    def _handler(self, name: str) -> tuple[Any, Any, bool]:
+    def _handler(self, name: str) -> Handler:
         """A method, the class of the request that it takes (None: it takes none), and whether it runs in a thread."""
         from starlette.requests import Request
 
@@ -242,7 +246,7 @@ def _is_async(method: object) -> bool:
     )
 
 
-def _unavailable(_request: Any, error: Exception) -> Any:
+def _unavailable(_request: object, error: Exception) -> object:
     from starlette.responses import Response
 
     answer: Answer = answer_to_error(error, "")

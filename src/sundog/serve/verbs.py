@@ -63,7 +63,7 @@ def start(
     logging_config: JsonObject | LoggingConfig | None = None,
     tracing_config: object = None,
     controller_options: JsonObject | ControllerOptions | None = None,
-    **given: Any,
+    **given: object,
 ) -> None:
     """Start Serve in this session, unless it runs; `serve.run` does so by itself.
 
@@ -135,7 +135,7 @@ def _start_controller(options: ServeOptions, given: ControllerOptions | None) ->
 
 
 # ---------------------------------------------------------------------- run
-def spec_of(built: BuiltApplication[DeploymentHandle[Any]], version: str | None = None) -> AppSpec:
+def spec_of(built: BuiltApplication[DeploymentHandle[object]], version: str | None = None) -> AppSpec:
     """An application as the controller takes it: user code is pickled here, in the process that knows it."""
     rows = []
     for each in built.deployments:
@@ -261,11 +261,11 @@ def wait_until_running(names: list[str]) -> None:
             raise RuntimeError(f"Deploying application {name} failed: {message}")
 
 
-def _make_handle(_deployment: Deployment, deployment: DeploymentID) -> DeploymentHandle[Any]:
+def _make_handle(_deployment: Deployment, deployment: DeploymentID) -> DeploymentHandle[object]:
     return DeploymentHandle(deployment.name, deployment.app_name)
 
 
-def client_handle(client: Client, deployment: str, app: str) -> DeploymentHandle[Any]:
+def client_handle(client: Client, deployment: str, app: str) -> DeploymentHandle[object]:
     """The handle of this process for a deployment; the same one each time."""
     key = (deployment, app)
     if key not in client.handles:
@@ -307,8 +307,7 @@ def run(
     return handle
 
 
-def _run(target: Application, **given: Any) -> Any:
-    return run(target, **given)
+_run = run
 
 
 def run_many(

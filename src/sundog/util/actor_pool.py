@@ -57,7 +57,7 @@ class ActorPool(Generic[Actor]):
         # Insertion order is submission order, so the first key is always the oldest call.
         self._running: dict[int, _Running[Actor]] = {}
         self._ready: deque[int] = deque()  # calls that were seen to have ended
-        self._waiting: deque[tuple[Call[Actor, Any, Any], Any]] = deque()
+        self._waiting: deque[tuple[Call[Actor, Any, object], object]] = deque()
         self._submitted = 0
         self._returned = 0
 
@@ -79,7 +79,7 @@ class ActorPool(Generic[Actor]):
             self.submit(fn, value)
         return self._drain(self.get_next_unordered)
 
-    def _drain(self, fetch: Callable[[], Any]) -> Iterator[Any]:
+    def _drain(self, fetch: Callable[[], object]) -> Iterator[Any]:
         while self.has_next():
             yield fetch()
 

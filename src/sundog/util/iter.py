@@ -339,7 +339,7 @@ def _as_ready(
     timeout: float | None = None,
 ) -> Stream:
     """Batches of any shard, as they arrive."""
-    running: dict[ObjectRef[list[Any]], Shard] = {}
+    running: dict[ObjectRef[list[object]], Shard] = {}
     actors = []
     for actor_set in actor_sets:
         actor_set.init_actors()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OK, ERROR = 0, 1
 
 # (number, code hash, pickled function, name, num_returns, retry_exceptions (bool or pickled types), max_calls)
-FnWire = tuple[int, bytes, bytes, str, Any, object, int]
+FnWire = tuple[int, bytes, bytes, str, object, object, int]
 
 # (task id, function number or method name, arguments, submit time, extra)
 #   arguments: None (no arguments), bytes (pickled positional tuple or (args, kwargs) list), or
@@ -66,6 +66,6 @@ R_LOST = 12  # payload: (object id, segment, refs still held): an argument is lo
 
 # (functions the worker has not seen, tasks, freed segments, what the lease needs): see above
 Packet = tuple[list[FnWire | None] | None, list[Item], list[tuple[str, int]], "LeaseSetup | None"]
-WireValue = tuple[int, bytes, Any, Any]
-Reply = tuple[bytes, int, Any, float]
+WireValue = tuple[int, bytes, object, Any]
+Reply = tuple[bytes, int, object, float]
 ReplyBatch = list[Reply]

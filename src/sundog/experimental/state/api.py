@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sundog.util import state
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     return getattr(state, name)
 
 

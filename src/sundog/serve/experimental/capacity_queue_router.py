@@ -6,7 +6,7 @@ process that calls a deployment.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import sundog
 from sundog.exceptions import RayError
@@ -19,13 +19,17 @@ from sundog.serve.request_router import (
 )
 from sundog.serve.rows import NAMESPACE, ReplicaID
 
+if TYPE_CHECKING:
+    from sundog.actor import ActorHandle
+    from sundog.serve.rows import DeploymentID
+
 
 class CapacityQueueRouter(PowerOfTwoChoicesRequestRouter):
     """Takes a place from the queue for each request, and gives it back when the request has ended."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._queue: Any = None
+    def __init__(self, deployment_id: DeploymentID, **given: object) -> None:
+        super().__init__(deployment_id, **given)
+        self._queue: ActorHandle[object] | None = None
         self._name, self._faults_max, self._faults = "capacity_queue", 3, 0
         self._places: dict[str, str] = {}
 
@@ -35,7 +39,7 @@ class CapacityQueueRouter(PowerOfTwoChoicesRequestRouter):
         """Take the options."""
         self._name, self._faults_max = capacity_queue_actor_name, max_fault_retries
 
-    async def _find(self) -> Any:
+    async def _find(self) -> ActorHandle[object]:
         if self._queue is None:
             controller = clients.connect().controller
             version = await controller.version_of.remote(self._deployment_id)

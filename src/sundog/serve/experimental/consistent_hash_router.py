@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.serve.request_router import PendingRequest, RequestRouter, RunningReplica
 from sundog.serve.rows import ReplicaID
+
+if TYPE_CHECKING:
+    from sundog.serve.rows import DeploymentID
 
 
 def _hash(key: str) -> int:
@@ -20,8 +23,8 @@ def _hash(key: str) -> int:
 class ConsistentHashRouter(RequestRouter):
     """Chooses by the request's session id: when replicas come or go, few sessions move."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, deployment_id: DeploymentID, **given: object) -> None:
+        super().__init__(deployment_id, **given)
         self._points: list[int] = []
         self._owners: list[ReplicaID] = []
         self._virtual_nodes, self._fallbacks = 100, 2

@@ -241,7 +241,7 @@ class _Arrays:
     def __init__(self, min_bytes: int | None) -> None:
         self._min_bytes = min_bytes
         self._stored: dict[
-            int, tuple[Any, Any]
+            int, tuple[object, Any]
         ] = {}  # by id: the array, so that the id stays its own, and its ref
 
     def pack(self, batch: object) -> tuple[bytes, list[object]]:
@@ -251,7 +251,7 @@ class _Arrays:
         pickler.dump(batch)
         return stream.getvalue(), pickler.refs
 
-    def ref_of(self, array: Any) -> Any:
+    def ref_of(self, array: Any) -> object:
         """The ref of an array; None if it is too small to be stored."""
         if self._min_bytes is None or array.nbytes < self._min_bytes or array.dtype.hasobject:
             return None

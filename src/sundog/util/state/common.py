@@ -327,7 +327,7 @@ def state_column(
     *,
     filterable: bool,
     detail: bool = False,
-    format_fn: Callable[[Any], object] | None = None,
+    format_fn: Callable[[object], object] | None = None,
     **_options: object,
 ) -> Any:
     """A column of a row of one's own."""
