@@ -2,7 +2,7 @@
 
 import pytest
 
-from sundog.advice.findings_actors import one_actor, unbalanced_actors
+from sundog.advice.findings_actors import actor_per_item, one_actor, unbalanced_actors
 from sundog.advice.simulator import play
 from sundog.advice.source import Sources
 from tests.advice.runs import Script
@@ -63,3 +63,28 @@ def test_actors_with_even_work_are_none() -> None:
         calls += [script.call("A.m", 0.5, actor, start_s=n * 0.5) for n in range(4)]
     script.get(*calls)
     assert not list(unbalanced_actors(script.run(), Sources()))
+
+
+def made_again(count: int, at_once: bool) -> Script:
+    """Actors that are each made, called once and dropped; one after the other, or all at once."""
+    script = Script()
+    calls = []
+    for n in range(count):
+        actor = bytes([65 + n])
+        made = script.create("A", actor, site="/x.py:5 in main")
+        made.work_s, made.end_s = 0.5, script.now + 0.5
+        calls.append(script.call("A.m", 0.125, actor, start_s=script.now + 0.5))
+        if not at_once:
+            script.get(calls[-1])
+    script.get(*calls)
+    return script
+
+
+def test_an_actor_that_is_made_for_each_item_is_found_where_it_is_made() -> None:
+    [draft] = actor_per_item(made_again(8, at_once=False).run(), Sources())
+    assert (draft.kind, draft.site, draft.often) == ("actor-per-item", "/x.py:5 in main", 8)
+    assert play(draft.run).length_s == pytest.approx(0.5 + 8 * 0.125)
+
+
+def test_actors_that_are_there_together_are_not_made_again_and_again() -> None:
+    assert not list(actor_per_item(made_again(8, at_once=True).run(), Sources()))

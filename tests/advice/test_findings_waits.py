@@ -1,12 +1,13 @@
 """Faults of waiting, in runs made by hand and programs written for them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sundog.advice.findings import Draft
 from sundog.advice.findings_waits import get_in_loop, get_in_order, nested_get
-from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Op
+from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Op, Run
 from sundog.advice.simulator import play
 from sundog.advice.source import Sources
 from tests.advice.runs import Script, serial_gets
@@ -97,3 +98,41 @@ def test_a_get_inside_a_call_that_holds_its_actor_is_found() -> None:
     assert draft.cost_s == pytest.approx(3.0)
     assert play(run).length_s == pytest.approx(3.0)
     assert play(draft.run).length_s == pytest.approx(1.0)
+
+
+def test_many_nested_gets_of_a_line_are_mended_with_one_look_at_the_programs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[int] = []
+    original = Run.with_each_program
+
+    def counted(run: Run, change: Callable[[list[Op]], list[Op]]) -> Run:
+        looks.append(1)
+        return original(run, change)
+
+    monkeypatch.setattr(Run, "with_each_program", counted)
+    script = Script(cpus=2)
+    outer = [script.submit("outer", 1.0) for _ in range(30)]
+    for node in outer:
+        inner = script.node("inner", 0.5, start_s=0.5)
+        wait = Op(WAIT, nodes=(inner.key,), site="/x.py:7 in outer", waited_s=1.0, at_s=0.5)
+        node.program = [Op(SUBMIT, node=inner.key), wait, Op(COMPUTE, 0.25)]
+    script.get(*outer)
+    [draft] = found(nested_get(script.run(), Sources()))
+    assert draft.often == 30
+    assert len(looks) == 1
+    ends = play(draft.run)
+    assert ends.length_s == pytest.approx(30 * 0.75 / 2, rel=0.1)
+
+
+def test_a_chain_of_nested_gets_ends_when_the_innermost_has() -> None:
+    script = Script(cpus=4)
+    top = script.submit("walk", 1.0)
+    middle = script.node("walk", 1.0)
+    last = script.node("walk", 0.5)
+    for node, inner in ((top, middle), (middle, last)):
+        wait = Op(WAIT, nodes=(inner.key,), site="/x.py:7 in walk", waited_s=1.0)
+        node.program = [Op(SUBMIT, node=inner.key), wait]
+    script.get(top)
+    [draft] = found(nested_get(script.run(), Sources()))
+    assert play(draft.run).length_s == pytest.approx(0.5)

@@ -161,3 +161,14 @@ def test_workers_that_start_together_share_the_cores() -> None:
     script.get(*nodes)
     costs = Costs(0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, boot_cpu_s=0.2)
     assert play(script.run(costs=costs)).length_s == pytest.approx(0.1 + 4 * 0.2 / 2 + 1.0)
+
+
+def test_an_actor_has_its_cpu_from_its_submission_on_also_while_its_process_starts() -> None:
+    script = Script(cpus=2)
+    made = script.create("A", b"a")
+    made.resources, made.lag_s, made.start_s, made.end_s = {"CPU": 1.0}, 0.5, 0.5, 0.5
+    tasks = [script.submit("f", 1.0, start_s=float(n)) for n in range(3)]
+    tasks[0].is_first = True  # its worker is there at once
+    script.get(*tasks)
+    script.get(script.call("A.m", 0.0, b"a"))
+    assert play(script.run()).length_s == pytest.approx(3.0)

@@ -96,6 +96,10 @@ _ECHOES = {
     "nested-get": ("stragglers", "one-actor"),
     "unbalanced-actors": ("stragglers", "get-in-order"),
     "memory-bound": ("stragglers",),
+    "get-between-stages": ("stragglers", "serial-part"),
+    "polling": ("serial-part", "driver-bound"),
+    "actor-per-item": ("get-in-loop", "serial-part"),
+    "cpus-unused": ("stragglers",),
     "too-many-workers": ("stragglers",),
     "spilling": ("stragglers", "serial-part", "driver-bound"),
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from sundog.advice.findings import Draft
 from sundog.advice.run import CALL, CREATE, SUBMIT, Node, Op, Run, op_with, with_
@@ -15,6 +16,9 @@ _LEAST_QUEUED = 0.5  # calls must wait on average at least this share of a call'
 _LEAST_BUSY = 0.1  # share of the run
 _A_LITTLE = 0.25  # share of a core
 _UNBALANCED = 1.3
+_LEAST_MADE = 6  # actors of a class
+_MADE_AGAIN = 3  # times as many as there were at a time
+_FEW_CALLS = 2  # of each
 
 
 def one_actor(run: Run, sources: Sources) -> Iterator[Draft]:
@@ -155,6 +159,64 @@ def unbalanced_actors(run: Run, sources: Sources) -> Iterator[Draft]:
             run.changed(moved),
             sites=frozenset(node.site for node in everything),
         )
+
+
+def actor_per_item(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Actors of one class are made, called once or twice and dropped, again and again: a few would do."""
+    calls = _calls(run)
+    classes: dict[tuple[str, str], list[Node]] = defaultdict(list)
+    for node in run.nodes:
+        if node.kind == CREATE and node.count == 1 and node.actor not in run.replicas:
+            classes[node.name, node.site].append(node)
+    for (name, site), actors in classes.items():
+        ends = {
+            each.actor: max((node.end_s for node in calls.get(each.actor, ())), default=-1.0)
+            for each in actors
+        }
+        at_a_time = _most_at_a_time([(each.submit_s, max(each.end_s, ends[each.actor])) for each in actors])
+        count = max(1, min(at_a_time, int(max(run.cpus, run.cores))))
+        if len(actors) < _MADE_AGAIN * at_a_time or len(actors) < _LEAST_MADE:
+            continue
+        own = [node for each in actors for node in calls.get(each.actor, ())]
+        made = sum(each.end_s - each.submit_s for each in actors)
+        worked = sum(node.work_s for node in own)
+        if len(own) > _FEW_CALLS * len(actors) or made < worked:
+            continue
+        short = name.removesuffix(".__init__")
+        yield Draft(
+            "actor-per-item",
+            f"an actor for each item: {len(actors)} {short} were made for {len(own)} calls",
+            site,
+            len(actors),
+            made,
+            f"to make them took {made:.2f} s, added up, their calls {worked:.2f} s; {at_a_time} were there at a time",
+            f"Make {count} of them once and use them again: sundog.util.ActorPool([{short}.remote() for _ in "
+            f"range({count})]). If an actor keeps nothing between calls, a task does.",
+            _kept(run, actors, calls, count),
+            sites=frozenset({site, *(node.site for node in own)}),
+        )
+
+
+def _most_at_a_time(lives: Sequence[tuple[float, float]]) -> int:
+    changes = sorted([(begin, 1) for begin, _ in lives] + [(end, -1) for _, end in lives])
+    return max(accumulate(change for _, change in changes), default=0)
+
+
+def _kept(run: Run, actors: Sequence[Node], calls: Mapping[bytes, list[Node]], count: int) -> Run:
+    """The run in which the first actors serve the calls of those that were made later."""
+    order = sorted(actors, key=lambda node: node.submit_s)
+    gone = {node.key for node in order[count:]}
+    moved = [
+        with_(node, actor=order[position % count].actor, lag_s=min(node.lag_s, run.costs.idle_s))
+        for position, each in enumerate(order)
+        if each.key in gone
+        for node in calls.get(each.actor, ())
+    ]
+
+    def without(ops: list[Op]) -> list[Op]:
+        return [op for op in ops if not (op.kind == SUBMIT and op.node in gone)]
+
+    return run.changed(moved).with_each_program(without)
 
 
 def _short(site: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sundog.advice import mending
 from sundog.advice.findings import LEAST_SHARE, Draft
@@ -259,18 +259,16 @@ def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
                 by_site[op.site].append(node)
     for site, nodes in by_site.items():
         unique = {node.key: node for node in nodes}
-        changed = run.changed()
         cost = 0.0
-        fits = True
+        places: dict[int, int] = {}
         for node in unique.values():
             ops = node.program or []
             place = next(position for position, op in enumerate(ops) if op.kind == WAIT and op.site == site)
             cost += sum(op.waited_s for op in ops if op.kind == WAIT and op.site == site)
             if any(op.kind == SUBMIT for op in ops[place:]):
-                fits = False  # the next step needs the result
-                break
-            changed = _handed_on(changed, node, place)
-        if fits:
+                break  # the next step needs the result
+            places[node.key] = place
+        if len(places) == len(unique):
             name = next(iter(unique.values())).name
             yield Draft(
                 "nested-get",
@@ -282,41 +280,57 @@ def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
                 "nothing else meanwhile",
                 "Return the refs instead of their values, or give them to a task as arguments: it starts when they "
                 "are there.",
-                changed,
+                _handed_on(run, places),
                 # A task lends its CPU while it waits, so only a waiting actor blocks others.
                 least_share=LEAST_SHARE if nodes[0].actor else _LENT_SHARE,
                 sites=frozenset(node.site for node in nodes),
             )
 
 
-def _handed_on(run: Run, node: Node, place: int) -> Run:
-    """The node without its wait: it ends at once, and who waits for it waits for what it waited for too."""
-    ops = run.nodes[node.key].program or []
-    inner = ops[place].nodes
-    rest = sum(op.seconds for op in ops[place + 1 :] if op.kind == COMPUTE)
+def _handed_on(run: Run, places: Mapping[int, int]) -> Run:
+    """Nodes without their waits: each ends at once, and what waits for it waits for what it waited for too.
+
+    Args:
+        run: the run.
+        places: the step of each node at which it waits.
+    """
+    behind: dict[int, tuple[int, ...]] = {}
+    changed: list[Node] = []
     added: list[Node] = []
-    behind = tuple(inner)
-    if rest > 0.001:
-        key = len(run.nodes)
-        added.append(
-            with_(node, key=key, program=None, work_s=rest, deps=inner, actor=b"", kind=1, is_first=False)
-        )
-        behind = (key,)
-    program = [*ops[:place], *(Op(SUBMIT, node=each.key) for each in added)]
-    changed = run.changed([with_(run.nodes[node.key], program=program)], added=added)
+    # The tasks that a node submits have larger keys: what is behind them is known before the node's own turn.
+    for key in sorted(places, reverse=True):
+        node, place = run.nodes[key], places[key]
+        ops = node.program or []
+        inner = _with_more(ops[place].nodes, behind)
+        rest = sum(op.seconds for op in ops[place + 1 :] if op.kind == COMPUTE)
+        steps = list(ops[:place])
+        if rest > 0.001:
+            late = with_(
+                node, key=len(run.nodes) + len(added), program=None, work_s=rest, deps=inner, actor=b"", kind=1,
+                is_first=False,
+            )  # fmt: skip
+            added.append(late)
+            steps.append(Op(SUBMIT, node=late.key))
+            inner = (late.key,)
+        behind[key] = inner
+        changed.append(with_(node, program=steps))
 
     def follow(steps: list[Op]) -> list[Op]:
         return [
-            op_with(op, nodes=(*op.nodes, *behind))
-            if op.kind == WAIT and node.key in op.nodes and not op.need
-            else op
+            op_with(op, nodes=_with_more(op.nodes, behind)) if op.kind == WAIT and not op.need else op
             for op in steps
         ]
 
-    other = changed.with_each_program(follow)
+    other = run.changed(changed, added=added).with_each_program(follow)
+    own = {node.key for node in added}
     followers = [
-        with_(each, deps=(*each.deps, *behind))
+        with_(each, deps=_with_more(each.deps, behind))
         for each in other.nodes
-        if node.key in each.deps and each.key not in behind
+        if each.key not in own and any(dep in behind for dep in each.deps)
     ]
     return other.changed(followers)
+
+
+def _with_more(nodes: tuple[int, ...], behind: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
+    """Nodes, and what is waited for behind each of them."""
+    return tuple(dict.fromkeys(each for node in nodes for each in (node, *behind.get(node, ()))))

@@ -279,14 +279,7 @@ class _Player:
             self._serve(node.actor, now)
             return
         shape = tuple(sorted(node.resources.items()))
-        if node.kind == CREATE:
-            wants = partial(self._wants, key, shape)
-            if node.lag_s >= 0:
-                self.at(now + node.lag_s, wants)
-            else:  # an actor that the run did not have: its process has to start
-                self.at(now + self.run.costs.create_s, partial(self._boot, wants))
-        else:
-            self._wants(key, shape, now)
+        self._wants(key, shape, now)
 
     def _wants(self, key: int, shape: tuple[tuple[str, float], ...], now: float) -> None:
         self.queues.setdefault(shape, deque()).append(key)
@@ -315,8 +308,11 @@ class _Player:
         costs = self.run.costs
         warm = self.run.warm.get(node.name, 0.0)
         extra = 0.0
-        if node.kind == CREATE:
-            lag = 0.0
+        if node.kind == CREATE:  # its resources are its own from now on, also while its process starts
+            lag = node.lag_s if node.lag_s >= 0 else costs.create_s
+            if node.lag_s < 0:  # one that the run did not have: its process has to start, beside the others
+                self.at(now + lag, partial(self._boot, partial(self._run, node, 0.0)))
+                return
         elif self.idle:
             self.idle -= 1
             lag = node.lag_s

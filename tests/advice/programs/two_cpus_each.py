@@ -1,0 +1,20 @@
+"""Documents are converted by a program of one thread; somebody reserved two CPUs for each, to be safe."""
+
+import time
+
+import sundog as ray
+
+
+@ray.remote(num_cpus=2)  # fault: cpus-unused
+def convert(page):
+    time.sleep(0.12)  # an external program works
+    return len(page)
+
+
+def main():
+    ray.init(num_cpus=2)
+    pages = ["text " * n for n in range(1, 15)]
+    print(sum(ray.get([convert.remote(page) for page in pages])))
+
+
+main()

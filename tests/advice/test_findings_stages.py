@@ -1,0 +1,95 @@
+"""A get between stages and a loop that sleeps, in runs made by hand and programs written for them."""
+
+from pathlib import Path
+
+import pytest
+
+from sundog.advice.findings_stages import get_between_stages, polling
+from sundog.advice.simulator import play
+from sundog.advice.source import Sources
+from tests.advice.runs import Script
+
+STAGES = """import sundog as ray
+tables = ray.get([read.remote(x) for x in xs])
+refs = [clean.remote(table, 3) for table in tables]
+print(ray.get(refs))
+"""
+
+
+def staged(file: Path, text: str) -> Script:
+    """Four tasks of uneven length, then four that each take what one of them gave."""
+    file.write_text(text)
+    script = Script()
+    first = [script.submit("read", 0.5 if n else 2.0, site=f"{file}:2 in <listcomp>") for n in range(4)]
+    script.get(*first, site=f"{file}:2 in <module>")
+    second = [script.submit("clean", 1.0, site=f"{file}:3 in <listcomp>") for _ in range(4)]
+    script.get(*second, site=f"{file}:4 in <module>")
+    return script
+
+
+def test_a_get_whose_values_only_go_on_to_the_next_stage_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    run = staged(file, STAGES).run(cpus=8.0, cores=8)
+    assert play(run).length_s == pytest.approx(3.0)
+    run.nodes[0].end_s, run.nodes[0].work_s = 2.0, 2.0
+    run.nodes[4].work_s = 0.25  # the task behind the long one is short
+    [draft] = get_between_stages(run, Sources())
+    assert (draft.kind, draft.site) == ("get-between-stages", f"{file}:2 in <module>")
+    assert play(draft.run).length_s == pytest.approx(2.25)
+    assert "+tables = [read.remote(x) for x in xs]" in draft.diff
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STAGES + "print(len(tables))\n",  # the program looks at the values
+        STAGES.replace("clean.remote(table, 3)", "clean.remote(table[0], 3)"),  # a part of a value goes on
+        STAGES.replace("clean.remote(table, 3)", "clean.remote([table], 3)"),  # in a list a ref stays a ref
+        STAGES.replace("for table in tables", "for table in tables if table"),
+    ],
+)
+def test_a_get_whose_values_the_program_needs_is_none(text: str, tmp_path: Path) -> None:
+    run = staged(tmp_path / "prog.py", text).run(cpus=8.0, cores=8)
+    assert not list(get_between_stages(run, Sources()))
+
+
+POLLS = """import time
+import sundog as ray
+refs = [f.remote(x) for x in xs]
+while len(ray.wait(refs, num_returns=len(refs), timeout=0)[0]) < len(refs):
+    time.sleep(1)
+print(ray.get(refs))
+"""
+
+
+def polled(file: Path, text: str) -> Script:
+    file.write_text(text)
+    script = Script()
+    for _ in range(4):
+        script.submit("f", 0.25, site=f"{file}:3 in <listcomp>")
+    script.compute(1.0)
+    return script
+
+
+def test_a_loop_that_sleeps_until_results_are_there_is_found_at_its_sleep(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    [draft] = polling(polled(file, POLLS).run(), Sources())
+    assert (draft.kind, draft.site) == ("polling", f"{file}:5")
+    assert draft.cost_s == pytest.approx(0.75)
+    assert play(draft.run).length_s == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        POLLS.replace("    time.sleep(1)", "    pass"),
+        POLLS.replace(
+            "    time.sleep(1)", "    time.sleep(1); refs.append(f.remote(2))"
+        ),  # it submits as it likes
+        POLLS.replace(
+            "while len(ray.wait(refs, num_returns=len(refs), timeout=0)[0]) < len(refs)", "while busy()"
+        ),
+    ],
+)
+def test_a_loop_that_does_not_wait_for_results_is_none(text: str, tmp_path: Path) -> None:
+    assert not list(polling(polled(tmp_path / "prog.py", text).run(), Sources()))
