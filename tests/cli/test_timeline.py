@@ -61,3 +61,13 @@ def test_a_link_that_somebody_put_where_the_file_is_made_is_not_followed(
     (tmp_path / f"t.json.{os.getpid()}.part").symlink_to(precious)
     assert "cannot be written: File exists" in sundog("timeline", "-o", str(tmp_path / "t.json")).output
     assert precious.read_text() == "x"
+
+
+@pytest.mark.parametrize("address", ["auto", "FOLDER", "nonsense"])
+def test_the_session_may_be_given_by_its_address_as_for_ray(
+    sundog: Sundog, ended: Path, tmp_path: Path, address: str
+) -> None:
+    given = str(ended) if address == "FOLDER" else address
+    result = sundog("timeline", "--address", given, "-o", str(tmp_path / "t.json"))
+    assert result.exit_code == (3 if address == "nonsense" else 0)
+    assert ("3 tasks" in result.output) is (address != "nonsense")

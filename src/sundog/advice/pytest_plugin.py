@@ -9,13 +9,14 @@
 
 Owns the marker, the option, and the file of baselines (`sundog-baselines.json` in pytest's root folder, or the setting
 `sundog_baselines`). Figures are by function (`advice.comparison`). Nothing of sundog is imported for tests without the
-marker. Runs in pytest's process.
+marker. A test that fails because an array is read-only gets a hint, if it uses sundog. Runs in pytest's process.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -50,6 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARK}(name, slower=0.2, larger=0.2): fail if a function of the test's session is slower or larger than "
         "stored, by this share",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
+    """A test that wrote to an array in shared memory is told of `.copy()`, as a program in a terminal is."""
+    if call.excinfo is not None and "sundog.exception_transport" in sys.modules:
+        sys.modules["sundog.exception_transport"].hint_at_copy(call.excinfo.value)
 
 
 @pytest.hookimpl(hookwrapper=True)

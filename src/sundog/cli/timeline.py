@@ -43,10 +43,17 @@ _EXAMPLES = rows.examples(
 @click.option(
     "--to", type=float, metavar="SECONDS", help="End of the window, in seconds after the first event."
 )
+@rows.address_option
 @session_option
 @rows.format_option(default="one line that says what was written")
 def command(
-    output: str | None, is_page: bool, from_: float | None, to: float | None, session: str | None, form: str
+    output: str | None,
+    is_page: bool,
+    from_: float | None,
+    to: float | None,
+    address: str | None,
+    session: str | None,
+    form: str,
 ) -> int:
     """Write what ran when: tasks, gets, puts and waits, spills, ends of processes, and how busy the machine was."""
     from sundog.cli.progress import bar
@@ -58,7 +65,7 @@ def command(
 
     if from_ is not None and to is not None and from_ >= to:
         raise click.UsageError(f"--from {from_:g} is not before --to {to:g}.")
-    chosen = opened(session)
+    chosen = opened(session or (None if address == "auto" else address))
     target = output or ("timeline.html" if is_page else "timeline.json")
     with bar("reading the records") as progress, opened_index(chosen.path, progress) as index:
         low, high = session_bounds(index)

@@ -83,3 +83,17 @@ def test_a_test_whose_session_got_slower_fails_and_the_sessions_can_be_compared(
     found = json.loads(there.stdout)
     assert found["predicted_s"] > 4 * slow * 0.9
     assert run(tmp_path, "-m", "sundog.cli", "rehearse").returncode == 2
+
+
+def test_a_test_that_writes_to_a_shared_array_is_told_of_copy(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import numpy as np\n"
+        "def test_with():\n"
+        "    import sundog as ray\n"
+        "    with ray.init(num_cpus=1):\n"
+        "        ray.get(ray.put(np.zeros(10)))[0] = 1\n"
+    )
+    shown = pytest_(tmp_path)
+    assert shown.returncode == 1
+    assert "assignment destination is read-only" in shown.stdout
+    assert "array = array.copy()" in shown.stdout
