@@ -42,7 +42,7 @@ def test_an_error_is_everybodys_and_a_wrong_length_is_one() -> None:
 
     with pytest.raises(KeyError):
         asyncio.run(fail(1))
-    with pytest.raises(ValueError, match="got 1 values and returned 0"):
+    with pytest.raises(serve.exceptions.RayServeException, match="got 1 values and returned 0"):
         asyncio.run(short(1))
 
 

@@ -70,3 +70,9 @@ def test_a_deployment_is_bound_not_called() -> None:
         serve.run(f)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="begins with '/', not 'x'"):
         serve.run(f.bind(), route_prefix="x")
+
+
+@pytest.mark.parametrize("options", [{"num_cpus": -1}, {"memory": -2}, {"resources": {"slots": -1}}])
+def test_negative_amounts_of_a_resource_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="takes 0 or more"):
+        serve.deployment(ray_actor_options=options)(lambda: 1)

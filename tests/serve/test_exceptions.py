@@ -7,6 +7,7 @@ import pickle
 from sundog.exceptions import TaskCancelledError
 from sundog.serve.exceptions import (
     BackPressureError,
+    DeploymentNotFoundError,
     DeploymentUnavailableError,
     RayServeException,
     ReplicaUnavailableError,
@@ -42,3 +43,9 @@ def test_a_grpc_status_keeps_the_users_exception() -> None:
     error = pickle.loads(pickle.dumps(gRPCStatusError(KeyError("k"), 5, "not found")))
     assert isinstance(error.original_exception, KeyError)
     assert (error.grpc_code, error.grpc_details) == (5, "not found")
+
+
+def test_a_deployment_that_is_not_there_is_a_key_error_with_a_plain_text() -> None:
+    error = pickle.loads(pickle.dumps(DeploymentNotFoundError("It does not exist.")))
+    assert isinstance(error, KeyError) and isinstance(error, RayServeException)
+    assert str(error) == "It does not exist."

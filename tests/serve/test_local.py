@@ -40,3 +40,25 @@ def test_an_application_runs_in_the_callers_process() -> None:
         handle.fail.remote().result()
     assert not sundog.is_initialized()
     serve.shutdown()
+
+
+def test_each_replica_is_itself_while_others_run_and_the_caller_is_none() -> None:
+    @serve.deployment
+    class Inner:
+        async def name(self) -> str:
+            return serve.get_replica_context().deployment
+
+    @serve.deployment
+    class Outer:
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        async def __call__(self) -> list[str]:
+            before = serve.get_replica_context().deployment
+            return [before, await self.inner.name.remote(), serve.get_replica_context().deployment]
+
+    handle = serve.run(Outer.bind(Inner.bind()), _local_testing_mode=True)
+    assert handle.remote().result() == ["Outer", "Inner", "Outer"]
+    with pytest.raises(serve.exceptions.RayServeException, match="runs in no replica"):
+        serve.get_replica_context()
+    serve.shutdown()

@@ -21,6 +21,7 @@ from functools import wraps
 from typing import Any
 
 from sundog.serve.context import RequestContext, batch_context, request_context
+from sundog.serve.exceptions import RayServeException
 
 
 @dataclass
@@ -123,7 +124,7 @@ class _BatchQueue:
                     f"Batched function must return a list as long as its input, got {type(results).__name__}."
                 )
             if len(results) != len(batch):
-                raise ValueError(
+                raise RayServeException(
                     f"A function with @serve.batch got {len(batch)} values and returned {len(results)}. It must "
                     "return one result for each value."
                 )

@@ -84,6 +84,9 @@ class RequestContext:
 
 
 _replica: ReplicaContext | None = None
+_local_replica: contextvars.ContextVar[ReplicaContext | None] = contextvars.ContextVar(
+    "sundog-serve-local-replica", default=None
+)
 _NO_REQUEST = RequestContext()
 request_context: contextvars.ContextVar[RequestContext] = contextvars.ContextVar(
     "sundog-serve-request", default=_NO_REQUEST
@@ -93,14 +96,19 @@ batch_context: contextvars.ContextVar[tuple[RequestContext, ...]] = contextvars.
 )
 
 
-def set_replica_context(context: ReplicaContext | None) -> None:
+def set_replica_context(context: ReplicaContext) -> None:
     """This process is a replica from now on."""
     global _replica
     _replica = context
 
 
+def enter_local_replica(context: ReplicaContext) -> None:
+    """The calling asyncio task runs code of a replica in local testing mode; other code of the process does not."""
+    _local_replica.set(context)
+
+
 def _get_internal_replica_context() -> ReplicaContext | None:
-    return _replica
+    return _local_replica.get() or _replica
 
 
 def _get_serve_request_context() -> RequestContext:
@@ -117,12 +125,13 @@ def get_replica_context() -> ReplicaContext:
     Raises:
         RayServeException: it runs in none.
     """
-    if _replica is None:
+    found = _get_internal_replica_context()
+    if found is None:
         raise RayServeException(
             "This code runs in no replica, so `serve.get_replica_context()` has nothing to give. Call it in a "
             "deployment."
         )
-    return _replica
+    return found
 
 
 def get_deployment_actor_context() -> DeploymentActorContext:
@@ -153,12 +162,13 @@ def get_deployment_actor(actor_name: str) -> ActorHandle[Any]:
         RayServeException: called outside of a replica.
         ValueError: there is no such actor.
     """
-    if _replica is None:
+    replica = _get_internal_replica_context()
+    if replica is None:
         raise RayServeException(
             f"This code runs in no replica, so `serve.get_deployment_actor({actor_name!r})` has no deployment to look "
             "in. Call it in a replica."
         )
-    name = deployment_actor_name(_replica.replica_id.deployment_id, actor_name, _replica.code_version)
+    name = deployment_actor_name(replica.replica_id.deployment_id, actor_name, replica.code_version)
     return sundog.get_actor(name, namespace=NAMESPACE)
 
 

@@ -195,6 +195,10 @@ def _actor_options(given: JsonObject | None) -> JsonObject:
             raise ValueError(
                 f"ray_actor_options has no option {name!r} for replicas. It takes these: {sorted(_ACTOR_OPTIONS)}."
             )
+    amounts = {**options, **(options.get("resources") or {})}
+    for name, amount in amounts.items():
+        if isinstance(amount, (int, float)) and amount < 0:
+            raise ValueError(f"{name} of ray_actor_options takes 0 or more, not {amount!r}.")
     options.setdefault("num_cpus", 1)
     if options["num_cpus"] is None:
         options["num_cpus"] = 1

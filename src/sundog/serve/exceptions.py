@@ -5,6 +5,7 @@ Owns the classes and their texts. ::
     RayServeException
     ├── BackPressureError                            too many requests wait at this caller
     ├── RequestCancelledError (TaskCancelledError)
+    ├── DeploymentNotFoundError (KeyError)           no application has a deployment of that name
     ├── DeploymentUnavailableError                   the deployment failed to deploy
     ├── ReplicaUnavailableError                      the replica that was chosen is gone
     └── gRPCStatusError
@@ -39,6 +40,13 @@ class BackPressureError(RayServeException):
 
     def __str__(self) -> str:
         return self.message
+
+
+class DeploymentNotFoundError(RayServeException, KeyError):
+    """There is no such deployment. A KeyError too, as in Ray Serve."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""  # a KeyError would put it in quotes
 
 
 class RequestCancelledError(RayServeException, TaskCancelledError):

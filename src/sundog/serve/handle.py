@@ -186,7 +186,7 @@ class DeploymentResponse(_Response[R]):
             except TimeoutError as error:
                 if stage.done() and not isinstance(error, GetTimeoutError):
                     raise self._error(error) from None
-                raise TimeoutError("Timed out waiting for the response.") from None
+                raise GetTimeoutError("Timed out waiting for the response.", timeout_s=timeout_s) from None
             except Exception as error:
                 raise self._error(error) from None
             if not call.was_refused(stage, value):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from sundog.serve.config import Checked
 
 
 class RequestProtocol(str, Enum):
@@ -18,7 +20,7 @@ class RequestProtocol(str, Enum):
     GRPC = "gRPC"
 
 
-class Target(BaseModel):
+class Target(Checked):
     """One place to send requests to."""
 
     ip: str
@@ -27,7 +29,7 @@ class Target(BaseModel):
     name: str
 
 
-class TargetGroup(BaseModel):
+class TargetGroup(Checked):
     """All places for requests of one kind."""
 
     targets: list[Target]
@@ -54,7 +56,7 @@ class AutoscalingMetricsHealth(str, Enum):
     UNAVAILABLE = "unavailable"
 
 
-class ScalingDecision(BaseModel):
+class ScalingDecision(Checked):
     """One change of a deployment's number of replicas."""
 
     timestamp_s: float
@@ -64,7 +66,7 @@ class ScalingDecision(BaseModel):
     policy: str | None = None
 
 
-class DeploymentAutoscalingDetail(BaseModel):
+class DeploymentAutoscalingDetail(Checked):
     """How a deployment scales."""
 
     scaling_status: AutoscalingStatus
@@ -74,7 +76,7 @@ class DeploymentAutoscalingDetail(BaseModel):
     errors: list[str] = []
 
 
-class DeploymentNode(BaseModel):
+class DeploymentNode(Checked):
     """One deployment in the graph of an application."""
 
     name: str
@@ -83,7 +85,7 @@ class DeploymentNode(BaseModel):
     is_ingress: bool = False
 
 
-class DeploymentTopology(BaseModel):
+class DeploymentTopology(Checked):
     """Which deployments of an application call which."""
 
     app_name: str
@@ -91,7 +93,7 @@ class DeploymentTopology(BaseModel):
     ingress_deployment: str | None = None
 
 
-class DurationStats(BaseModel):
+class DurationStats(Checked):
     """How long something took, lately."""
 
     mean: float = 0.0
@@ -100,7 +102,7 @@ class DurationStats(BaseModel):
     max: float = 0.0
 
 
-class ControllerHealthMetrics(BaseModel):
+class ControllerHealthMetrics(Checked):
     """How the controller is. What sundog's controller does not do (it decodes no metrics of others) stays unset."""
 
     model_config = ConfigDict(extra="ignore")

@@ -73,12 +73,9 @@ def make_local_handle(deployment: Deployment, where: DeploymentID) -> LocalHandl
     )
 
     async def make() -> None:
-        context.set_replica_context(replica)
-        try:
-            await user.construct()
-            await user.reconfigure(deployment._deployment_config.user_config, ReplicaRank(rank=0))
-        finally:
-            context.set_replica_context(None)
+        context.enter_local_replica(replica)
+        await user.construct()
+        await user.reconfigure(deployment._deployment_config.user_config, ReplicaRank(rank=0))
 
     asyncio.run_coroutine_threadsafe(make(), _user_loop()).result()
     return LocalHandle(user, where, replica)
@@ -222,7 +219,7 @@ class LocalHandle(DeploymentHandle[object]):
         context.request_context.set(seen)
         values = [await _resolved(each) for each in args]
         named = {name: await _resolved(each) for name, each in kwargs.items()}
-        context.set_replica_context(self._replica)
+        context.enter_local_replica(self._replica)
         return values, named
 
     async def _call(

@@ -201,6 +201,9 @@ class _Request:
         self.meta = self._metadata(text) if self.call is None else self.call.meta
         self.request_id = self.meta.request_id
         self.sent_scope = {key: scope[key] for key in _SCOPE_KEYS if key in scope}
+        if REQUEST_ID_HEADER not in text:  # the app finds it among the headers, whoever has chosen it
+            own = (REQUEST_ID_HEADER.encode(), self.request_id.encode("latin-1", "replace"))
+            self.sent_scope["headers"] = [*scope["headers"], own]
         if route.prefix != "/":
             self.sent_scope["root_path"] = root + route.prefix
         self.has_begun = False

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from sundog.serve.packed_http import metadata_of, pack_request, scope_of, unpack_answer
 from sundog.serve.request_ids import new_request_id, next_internal_id
-from sundog.serve.rows import Rejection, Route
+from sundog.serve.rows import REQUEST_ID_HEADER, Rejection, Route
 from sundog.serve.shared_bodies import BodySlot, plain_body
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sundog.serve.router import Router
 
 _perf = time.perf_counter
+_REQUEST_ID = REQUEST_ID_HEADER.encode()
 _CLOSE = b"connection: close\r\n"
 
 
@@ -63,7 +64,11 @@ class QuickRequest:
         """Send it to a replica. False: none takes it now."""
         route = self._route
         self._scope, self._headers, self._body = scope, headers, body
-        name = self._request_id = request_id.decode("latin-1") if request_id else new_request_id()
+        if request_id:
+            name = self._request_id = request_id.decode("latin-1")
+        else:  # the app finds it among the headers, whoever has chosen it
+            name = self._request_id = new_request_id()
+            self._headers = headers = [*headers, (_REQUEST_ID, name.encode())]
         internal = self._internal_id = next_internal_id()
         found = self._router.place_quick(
             *pack_request(name, internal, route.prefix, route.app_name, scope, headers, body)

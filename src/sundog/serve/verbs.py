@@ -21,7 +21,7 @@ from sundog.serve.build import BuiltApplication, build
 from sundog.serve.config import ControllerOptions, HTTPOptions, ProxyLocation, gRPCOptions
 from sundog.serve.context import _get_internal_replica_context
 from sundog.serve.deployment import Application, Deployment
-from sundog.serve.exceptions import RayServeException
+from sundog.serve.exceptions import DeploymentNotFoundError, RayServeException
 from sundog.serve.handle import DeploymentHandle
 from sundog.serve.imports import dumps, setting
 from sundog.serve.rows import CONTROLLER_NAME, DEFAULT_APP, NAMESPACE, DeploymentID, random_name
@@ -413,7 +413,8 @@ def get_deployment_handle(
     """A handle to a deployment; within a replica, of the same application by default.
 
     Raises:
-        RayServeException: there is no such deployment, or no application is named.
+        DeploymentNotFoundError: there is no such deployment; it is a KeyError too.
+        RayServeException: no application is named.
     """
     client = clients.connect()
     if app_name is None:
@@ -425,5 +426,5 @@ def get_deployment_handle(
         app_name = replica.app_name
     deployment = DeploymentID(deployment_name, app_name)
     if _check_exists and not call(lambda: client.controller.has_deployment.remote(deployment)):
-        raise RayServeException(f"{deployment} does not exist.")
+        raise DeploymentNotFoundError(f"{deployment} does not exist.")
     return client_handle(client, deployment_name, app_name)

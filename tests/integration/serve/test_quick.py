@@ -44,6 +44,7 @@ class Ways:
             "stream": StreamingResponse(items()),
             "ready": StreamingResponse(ready(), 202, {"X-Own": "b"}),
             "body": str(len(await request.body())),
+            "id": request.headers["x-request-id"],
             "scope": f"{request.url} {request.scope['root_path']} {request.query_params} {request.method}",
         }
         return answers[kind]
@@ -173,3 +174,13 @@ def test_a_client_that_leaves_before_its_answer_leaves_no_body_for_others(ray: M
         with socket.create_connection(("127.0.0.1", at)) as leaver:
             leaver.sendall(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 200000\r\n\r\n" + b"?" * 200_000)
         assert get("/", at, "POST", body)[1] == hashlib.sha256(body).hexdigest()
+
+
+@pytest.mark.parametrize("sent", [{}, {"x_request_id": "mine"}])
+@pytest.mark.parametrize("way", [{}, {"x_session_id": "somebody"}])
+def test_the_id_of_a_request_is_among_the_headers_that_its_app_sees(
+    port: int, sent: dict[str, str], way: dict[str, str]
+) -> None:
+    _, text, headers = get("/ways/id", port, **sent, **way)
+    assert text == headers["x-request-id"]
+    assert not sent or text == "mine"

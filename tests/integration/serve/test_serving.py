@@ -70,7 +70,7 @@ def test_handles_compose_stream_cancel_and_tell_errors(ray: ModuleType) -> None:
     with pytest.raises(RayServeException, match="'nothing'"):
         adder.nothing.remote().result()
     hanging = adder.hang.remote()
-    with pytest.raises(TimeoutError):
+    with pytest.raises(ray.exceptions.GetTimeoutError):  # a TimeoutError
         hanging.result(timeout_s=0.1)
     hanging.cancel()
     with pytest.raises(RequestCancelledError):
@@ -78,6 +78,8 @@ def test_handles_compose_stream_cancel_and_tell_errors(ray: ModuleType) -> None:
     assert adder.broadcast("add", 1).results(timeout_s=120) == [11]
     with pytest.raises(RayServeException, match="does not exist"):
         serve.get_app_handle("other")
+    with pytest.raises(KeyError, match="does not exist"):
+        serve.get_deployment_handle("Other", "default")
     serve.delete("default")
     assert serve.status().applications == {}
 
