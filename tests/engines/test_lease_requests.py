@@ -94,5 +94,5 @@ def test_a_bundle_is_named_and_one_that_is_not_there_or_too_small_is_refused(gro
 
 
 def test_a_bundle_without_a_group_is_refused() -> None:
-    with pytest.warns(DeprecationWarning), pytest.raises(ValueError, match="without a placement group"):
+    with pytest.warns(DeprecationWarning), pytest.raises(ValueError, match="has no placement group"):
         task(placement_group_bundle_index=2)

@@ -55,6 +55,11 @@ def test_in_an_application_of_the_api_it_runs_at_once() -> None:
     assert find(("", "main"), ("util/actor_pool.py", "submit")) == (None, False)
 
 
+def test_in_a_call_of_a_queue_the_call_is_answered_or_withdrawn_first() -> None:
+    places = (("", "main"), ("util/queue.py", "get"), ("util/queue.py", "_called"), ("util/queue.py", "_get"))
+    assert find(*places) == ("_called", False)
+
+
 def test_in_a_finaliser_it_waits_for_what_was_interrupted_by_the_finaliser() -> None:
     assert find(("", "main"), ("", "__del__"), ("", "close"))[0] == "__del__"
 
@@ -118,6 +123,7 @@ def test_every_function_that_is_named_here_exists() -> None:
     listed = [
         *moments._CALLERS,
         *moments._LOOPS,
+        *moments._STEPS,
         *(("owner/interrupts.py", each) for each in moments._PATCHES),
     ]
     for part, name in [*listed, ("owner/interrupts.py", moments._RUNS_HANDLERS)]:

@@ -22,6 +22,8 @@ from sundog.owner import context
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # These packages use the public API, as the user's code does.
 _APPLICATIONS = ("util/", "experimental/", "cli/", "compat/", "observe/")
+# Functions of these that are one step nevertheless: they wait only in a verb, where handlers run.
+_STEPS = (("util/queue.py", "_called"),)
 _GUARD = ("owner/interrupts.py", "owner/moments.py")
 _RUNS_HANDLERS = "_run"
 _PATCHES = ("install", "uninstall", "_signal", "_getsignal")
@@ -81,7 +83,7 @@ def find(frame: FrameType | None) -> tuple[FrameType | None, bool]:
                 return ours, False
             elif place in _LOOPS:
                 return ours, True
-            elif not part.startswith(_APPLICATIONS):
+            elif place in _STEPS or not part.startswith(_APPLICATIONS):
                 ours = frame
         elif is_finaliser(frame) or _is_of_future(frame):
             ours = frame

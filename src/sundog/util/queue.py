@@ -18,7 +18,7 @@ import os
 import queue
 import select
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic
 from weakref import WeakValueDictionary
 
@@ -72,31 +72,37 @@ def _plain_errors(told: Empty | Full | None = None) -> Iterator[None]:
         raise told or cause from None
 
 
-def _answer(call: sundog.ObjectRef[T]) -> T:
-    """What a call of the actor returns."""
-    with _withdrawn(call):
-        return sundog.get(call)
-
-
-async def _answer_async(call: sundog.ObjectRef[T]) -> T:
-    with _withdrawn(call):
-        return await call
-
-
-@contextlib.contextmanager
-def _withdrawn(call: sundog.ObjectRef[T]) -> Iterator[None]:
-    """Cancel a call that its caller leaves (Ctrl-C, a handler that raises, a coroutine that is cancelled).
+def _called(submit: Callable[..., sundog.ObjectRef[T]], *args: object) -> T:
+    """What a call of the actor returns. The call is cancelled if its caller leaves it: Ctrl-C, a handler that raises.
 
     Left to itself, it would wait on, and take the next item for nobody, or put one that its caller holds to be not put.
+    A handler of a signal runs while this waits, or after it (`owner/moments.py`): there is no step between the call
+    and the wait in which it could raise.
     """
+    call = submit(*args)
     try:
-        yield
+        return sundog.get(call)
     except (Empty, Full, RayError):
         raise
     except BaseException:
-        with contextlib.suppress(Exception):  # the session may be over
-            sundog.cancel(call)
+        _withdraw(call)
         raise
+
+
+async def _called_async(call: sundog.ObjectRef[T]) -> T:
+    """The same for a coroutine, which may be cancelled."""
+    try:
+        return await call
+    except (Empty, Full, RayError):
+        raise
+    except BaseException:
+        _withdraw(call)
+        raise
+
+
+def _withdraw(call: sundog.ObjectRef[T]) -> None:
+    with contextlib.suppress(Exception):  # the session may be over
+        sundog.cancel(call)
 
 
 def _check_timeout(timeout: float | None) -> None:
@@ -174,10 +180,10 @@ class Queue(Generic[T]):
                 raise _full(ring.limit, timeout if block else None)
             if timeout is not None and block:
                 with _plain_errors(_full(ring.limit, timeout)):
-                    _answer(self._put(item, block, max(0.0, timeout - (_perf() - began))))
+                    _called(self._put, item, block, max(0.0, timeout - (_perf() - began)))
                 return
         with _plain_errors():
-            _answer(self._put(item, block, timeout))
+            _called(self._put, item, block, timeout)
 
     async def put_async(self, item: T, block: bool = True, timeout: float | None = None) -> None:
         """`put` for coroutines."""
@@ -190,7 +196,7 @@ class Queue(Generic[T]):
             if found == FULL and not block:
                 raise _full(ring.limit, None)
         with _plain_errors():
-            await _answer_async(self._put(item, block, timeout))
+            await _called_async(self._put(item, block, timeout))
 
     def get(self, block: bool = True, timeout: float | None = None) -> T:
         """Take the oldest item.
@@ -215,9 +221,9 @@ class Queue(Generic[T]):
                 raise _empty(timeout if block else None)
             if timeout is not None and block:
                 with _plain_errors(_empty(timeout)):
-                    return _answer(self._get(block, max(0.0, timeout - (_perf() - began))))
+                    return _called(self._get, block, max(0.0, timeout - (_perf() - began)))
         with _plain_errors():
-            return _answer(self._get(block, timeout))
+            return _called(self._get, block, timeout)
 
     async def get_async(self, block: bool = True, timeout: float | None = None) -> T:
         """`get` for coroutines."""
@@ -231,7 +237,7 @@ class Queue(Generic[T]):
             if found == EMPTY and not block:
                 raise _empty(None)
         with _plain_errors():
-            return await _answer_async(self._get(block, timeout))
+            return await _called_async(self._get(block, timeout))
 
     def _put(self, item: T, block: bool, timeout: float | None) -> sundog.ObjectRef[None]:
         if not block:

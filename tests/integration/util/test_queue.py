@@ -455,3 +455,27 @@ def test_a_coroutine_that_gives_up_its_get_leaves_the_next_item_to_others(ray: M
     asyncio.run(give_up())
     queue.put("kept")
     assert queue.get(timeout=120) == "kept"
+
+
+def test_a_handler_that_raises_at_any_moment_of_a_get_loses_no_later_item(ray: ModuleType) -> None:
+    class Late(Exception):
+        pass
+
+    def late(*_: object) -> None:
+        raise Late
+
+    queue = opened()
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        for number in range(
+            150
+        ):  # from before the ring is looked at to long after the call has reached the actor
+            with pytest.raises(Late):
+                signal.setitimer(signal.ITIMER_REAL, 2e-4 + 3e-4 * (number % 50))
+                queue.get()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    for number in range(50):
+        queue.put(number)
+    assert [queue.get(timeout=120) for _ in range(50)] == list(range(50))
