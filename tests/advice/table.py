@@ -24,7 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -174,8 +174,8 @@ def kept(file: Path) -> list[Row]:
     return sorted({row.name: row for row in rows}.values(), key=lambda row: row.name)
 
 
-def page(rows: list[Row]) -> str:
-    """The table in Markdown."""
+def page(rows: list[Row], failed: Sequence[str] = ()) -> str:
+    """The table in Markdown; programs that could not be examined are named above it."""
     faulty = [row for row in rows if row.planted]
     clean = [row for row in rows if not row.planted]
     heads = ["program", "planted", "found", "took s", "predicted s", "twin took s", "off"]
@@ -183,7 +183,8 @@ def page(rows: list[Row]) -> str:
         f"{len(faulty)} programs with a planted fault: {sum(row.is_found for row in faulty)} found at their line. "
         f"{len(clean)} clean programs: {sum(not row.is_found for row in clean)} false alarms. "
         f"{sum(abs(row.off) <= CLOSE for row in faulty)} of {len(faulty)} predictions within 15 % of what the mended "
-        f"twin took; {sum(row.planted in row.twin_findings for row in faulty)} twins still accused of the fault.",
+        f"twin took; {sum(row.planted in row.twin_findings for row in faulty)} twins still accused of the fault."
+        + (f" Not examined, because they failed: {', '.join(failed)}." if failed else ""),
         "",
         f"| {' | '.join(heads)} |",
         f"|{'|'.join(['---'] * 3 + ['---:'] * 4)}|",
@@ -213,15 +214,17 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="the page that has the table between its marks")
     given = parser.parse_args()
     chosen = given.names or names()
-    rows = []
+    rows: list[Row] = []
+    failed: list[str] = []
     for name in part_of(chosen, given.part) if given.part else chosen:
         if lacking := missing(PROGRAMS / f"{name}.py"):
             print(f"left out {name}: {lacking} is not installed", flush=True)
             continue
         try:
             row = middle(name, given.tries)
-        except (RuntimeError, subprocess.SubprocessError) as error:
-            print(f"{name}: {error}", flush=True)
+        except (RuntimeError, subprocess.SubprocessError, OSError, ValueError, LookupError) as error:
+            print(f"{name}: {error}", flush=True)  # one program that fails does not lose the table
+            failed.append(name)
             continue
         rows.append(row)
         if given.keep is not None:
@@ -230,11 +233,11 @@ def main() -> int:
         print(mark, " | ".join(row.cells()), row.others, row.twin_findings, flush=True)
     if given.keep is not None:
         rows = kept(given.keep)
-    text = page(rows)
+    text = page(rows, failed)
     print(text.splitlines()[0])
     if given.write is not None:
         write(given.write, text)
-    return 0 if all(row.is_good for row in rows) else 1
+    return 0 if all(row.is_good for row in rows) and not failed else 1
 
 
 if __name__ == "__main__":
