@@ -18,6 +18,8 @@ from sundog.serialize.pack import pack_function, unpack_with
 from sundog.wire import lanes as wire
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
     from sundog.capsules.capture import CapsulePace, Packer, Randomness
     from sundog.capsules.rows import Header, Outcome, Packed
     from sundog.wire.dicts import Registration
@@ -198,7 +200,7 @@ class _Bounded(io.BytesIO):
         super().__init__()
         self._left = max_bytes
 
-    def write(self, data: Any, /) -> int:
+    def write(self, data: ReadableBuffer, /) -> int:
         self._left -= memoryview(data).nbytes
         if self._left < 0:
             raise OverflowError("too large")

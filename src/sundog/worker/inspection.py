@@ -20,10 +20,13 @@ from sundog.wire.inspect import ALL, Inspect, measure_everything
 from sundog.worker.capsuling import Before, Capsules
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from sundog.wire.dicts import Registration
     from sundog.wire.lanes import Extra
     from sundog.worker.answers import AnswerLane
     from sundog.worker.executor import Executor
+    from sundog.worker.profiles import Profiler
 
 _NOT_FAILURES = (CopyLost, AsyncioActorExit)
 _NOTHING = Inspect()
@@ -40,7 +43,7 @@ class Inspection:
         self._captured: frozenset[str] = frozenset()
         self._before: dict[bytes, Before] = {}
         self._hook: Callable[[], None] | None = None
-        self._profilers: dict[str, Any] = {}
+        self._profilers: dict[str, Profiler] = {}
 
     # ------------------------------------------------------------------ what is asked
     def become_actor(self, asked: Inspect | None) -> None:
@@ -117,7 +120,9 @@ class Inspection:
         label = f"{context.facts.actor_class}.{name}" if self._executor.actor_id is not None else name
         return lambda *args, **kwargs: profiler.call(function, label, args, kwargs)
 
-    async def _awaited(self, coroutine: Any, lane: AnswerLane, item: wire.Item, name: str) -> object:
+    async def _awaited(
+        self, coroutine: Awaitable[object], lane: AnswerLane, item: wire.Item, name: str
+    ) -> object:
         result = await coroutine
         self._returned(lane, item, name, result)
         return result

@@ -14,13 +14,16 @@ import threading
 import time
 from collections.abc import Callable
 from types import CoroutineType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import notices
 from sundog.profiling import chosen, memory
 from sundog.profiling.memory import NoMemray
 from sundog.profiling.rows import LineTimes, MemoryProfile, Part, Samples, begin, write_part
 from sundog.profiling.sampler import StackSampler
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable
 
 # the first so many calls are written at once: a program with few calls may end with the last one
 _ALWAYS = 100
@@ -44,7 +47,7 @@ class Profiler:
         self._timer: threading.Timer | None = None
         self._told = False
 
-    def call(self, function: object, name: str, args: Any, kwargs: Any) -> object:
+    def call(self, function: object, name: str, args: Iterable[object], kwargs: dict[str, object]) -> object:
         """Run a function under the profiler; a coroutine is awaited under it."""
         token = self.enter(name)
         try:
@@ -57,7 +60,7 @@ class Profiler:
         self._leave(token, name)
         return result
 
-    async def _awaited(self, coroutine: Any, token: object, name: str) -> object:
+    async def _awaited(self, coroutine: Awaitable[object], token: object, name: str) -> object:
         try:
             return await coroutine
         finally:

@@ -34,9 +34,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sundog.wire.marks import LITERAL, MARK, mark
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
 DEFAULT_BACKUPS = 5
@@ -422,7 +425,7 @@ class LogBuffer(io.BufferedIOBase):
     def __init__(self, channel: LogChannel) -> None:
         self._channel = channel
 
-    def write(self, data: Any, /) -> int:
+    def write(self, data: ReadableBuffer, /) -> int:
         raw = bytes(data)
         self._channel.write(raw)
         return len(raw)
