@@ -397,3 +397,8 @@ def test_a_group_in_options_beside_a_strategy_of_the_decorator_is_refused(
         for made in (task.options(placement_group=group), Actor.options(placement_group=group)):
             with pytest.raises(ValueError, match="both say where to run"):
                 made.remote()
+
+
+def test_a_group_whose_name_is_no_string_is_refused() -> None:
+    with pytest.raises(TypeError, match="must be a string, got 3 of type int"):
+        placement_group([{"CPU": 1}], name=3)  # type: ignore[arg-type]

@@ -151,7 +151,12 @@ def placement_group(
 
     Raises:
         ValueError: Anything of the above is not as described.
+        TypeError: The name is no string.
     """
+    if name is not None and not isinstance(name, str):
+        raise TypeError(
+            f"Placement group `name` must be a string, got {name!r} of type {type(name).__name__}."
+        )
     validate_placement_group(
         bundles, strategy, lifetime, _soft_target_node_id, bundle_label_selector, topology_strategy
     )
