@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.cases import all_cases, choose, echo, growth, payoff
@@ -157,7 +157,7 @@ def test_sizes_of_a_get_or_wait_are_compared_in_turn() -> None:
     assert {reading.figure for reading in readings} == {"get 10 refs", "get 100 refs"}
 
 
-@settings(deadline=None)  # on a busy machine any example may take long
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine may be slow
 @given(st.lists(st.floats(0, 10), max_size=20))
 def test_the_fitted_curve_never_falls_and_keeps_the_sum(values: list[float]) -> None:
     curve = rising(values)

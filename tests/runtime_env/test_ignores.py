@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pathspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sundog.runtime_env import RuntimeEnv, ignores, normalize
@@ -69,7 +69,7 @@ PATHS = st.text(alphabet="aab./]*", min_size=1, max_size=12).filter(
     pattern=st.lists(TOKENS, min_size=1, max_size=8).map("".join),
     paths=st.lists(PATHS, min_size=1, max_size=20),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_quick_pattern_matches_what_the_slow_one_did(pattern: str, paths: list[str]) -> None:
     try:
         made = list(pathspec.GitIgnoreSpec.from_lines([pattern]).patterns)
