@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any, TypeVar, assert_type
 
 import sundog as ray
+from sundog import serve
 from sundog.actor import ActorClass, ActorHandle, ActorProxy, typed
 from sundog.remote_function import RemoteFunction
 
@@ -181,6 +182,26 @@ def actors() -> None:
     assert_type(counter.add.options(name="sum").remote(1), ray.ObjectRef[int])
     ray.kill(handle)
     ray.kill(ray.get_actor("other"))
+
+
+@serve.multiplexed(max_num_models_per_replica=2)
+async def load(model_id: str) -> float:
+    return len(model_id) / 2
+
+
+@serve.multiplexed
+async def load_plainly(model_id: str) -> float:
+    return len(model_id) / 2
+
+
+async def models() -> None:
+    assert_type(await load("a"), float)
+    assert_type(await load_plainly("a"), float)
+
+
+def handles_of_bases() -> None:
+    anything: ActorHandle[object] = Remote.remote(1)  # a handle to a class is one to its base
+    ray.kill(anything)
 
 
 def annotated(function: RemoteFunction[[int], ray.ObjectRef[str]], counter: ActorProxy[Counter]) -> str:
