@@ -132,6 +132,10 @@ def test_tasks_that_ask_for_a_part_of_a_cpu_and_compute_are_too_many_workers() -
     [draft] = too_many_workers(run, Sources())
     assert draft.often == 20
     assert {node.resources["CPU"] for node in draft.run.nodes} == {1.0}
+    assert "every worker ran one task" in draft.evidence
+    nodes[-1].process = 1  # a worker with two tasks: what it does once can be told
+    [draft] = too_many_workers(run, Sources())
+    assert "every worker ran one task" not in draft.evidence
 
 
 @pytest.mark.parametrize(

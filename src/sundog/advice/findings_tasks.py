@@ -327,6 +327,9 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
         said += f"the machine has {run.cores} cores"
     if saved:
         said += f"; each new worker spent {saved / max(1, workers - run.cores):.2f} s on its first task"
+    if workers == len(group):
+        said += "; every worker ran one task, so what a worker does once (imports, a model) cannot be told from the "
+        said += "work itself: the run may become shorter than is predicted"
     name = light[0].name if light else ""
     yield Draft(
         "too-many-workers",
