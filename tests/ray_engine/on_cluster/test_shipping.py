@@ -134,4 +134,4 @@ def test_limits_of_a_job_are_refused_by_name(place: Place) -> None:
         *("-m", "sundog.cli", "job", "submit", "--address", place.dashboard, "--cpus", "1", "--", "true"),
         SUNDOG_ENGINE="local",
     )
-    assert done.returncode == 1 and "cpus= has no meaning for a job of a Ray cluster" in done.stderr
+    assert done.returncode == 1 and "cpus= does not work on a Ray cluster" in done.stderr
