@@ -14,7 +14,7 @@ process that calls `execute()`, on its thread.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sundog.serialize.substitute import substitute
@@ -64,7 +64,7 @@ class DAGNode:
         """Out of scope."""
         raise NotImplementedError(_NO_COMPILED)
 
-    def _run(self, execution: _Execution) -> Any:
+    def _run(self, execution: _Execution) -> object:
         raise NotImplementedError
 
     def _inputs(self, execution: _Execution) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -106,7 +106,7 @@ class FunctionNode(DAGNode):
         super().__init__(args, kwargs, {})
         self._body = function
 
-    def _run(self, execution: _Execution) -> Any:
+    def _run(self, execution: _Execution) -> object:
         args, kwargs = self._inputs(execution)
         return self._body.remote(*args, **kwargs)
 
@@ -145,7 +145,7 @@ class ClassNode(DAGNode):
             raise AttributeError(f"{self._body!r} has no method {name!r}.")
         return _UnboundMethod(self, name, {})
 
-    def _run(self, execution: _Execution) -> Any:
+    def _run(self, execution: _Execution) -> object:
         args, kwargs = self._inputs(execution)
         return self._body.remote(*args, **kwargs)
 
@@ -187,9 +187,9 @@ class ClassMethodNode(DAGNode):
         self,
         actor: Any,
         name: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        options: dict[str, Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        options: dict[str, object],
         previous: ClassMethodNode | None = None,
     ) -> None:
         super().__init__(args, kwargs, options)
@@ -201,7 +201,7 @@ class ClassMethodNode(DAGNode):
         """The method that is called."""
         return self._method_name
 
-    def _run(self, execution: _Execution) -> Any:
+    def _run(self, execution: _Execution) -> object:
         if self._prev_class_method_call is not None:
             execution.run(self._prev_class_method_call)
         args, kwargs = self._inputs(execution)
@@ -260,12 +260,12 @@ class InputNode(DAGNode):
             raise AssertionError("The input of a graph is read by a position (int) or by a name (str).")
         return self._part(key, _item)
 
-    def _part(self, key: int | str, read: Callable[[Any, Any], Any]) -> InputAttributeNode:
+    def _part(self, key: int | str, read: Callable[[Any, Any], object]) -> InputAttributeNode:
         if key not in self.input_attribute_nodes:
             self.input_attribute_nodes[key] = InputAttributeNode(self, key, read)
         return self.input_attribute_nodes[key]
 
-    def _run(self, execution: _Execution) -> Any:
+    def _run(self, execution: _Execution) -> object:
         if not self._in_context:
             raise AssertionError(
                 "InputNode must be used in a with-block: with InputNode() as x: graph = f.bind(x)."
@@ -285,7 +285,7 @@ def _item(value: Any, key: Any) -> Any:
 class InputAttributeNode(DAGNode):
     """A part of the input."""
 
-    def __init__(self, whole: InputNode, key: int | str, read: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, whole: InputNode, key: int | str, read: Callable[[Any, Any], object]) -> None:
         super().__init__((), {}, {})
         self._dag_input_node, self._key, self._read = whole, key, read
 
@@ -294,7 +294,7 @@ class InputAttributeNode(DAGNode):
         """Its position or name."""
         return self._key
 
-    def _run(self, execution: _Execution) -> Any:
+    def _run(self, execution: _Execution) -> object:
         value = execution.run(self._dag_input_node)
         if isinstance(value, DAGInputData):
             return value[self._key]
@@ -307,10 +307,10 @@ class InputAttributeNode(DAGNode):
 class MultiOutputNode(DAGNode):
     """Several ends of a graph: `execute()` returns the list of their refs."""
 
-    def __init__(self, args: list[Any] | tuple[Any, ...]) -> None:
+    def __init__(self, args: Sequence[object]) -> None:
         if not isinstance(args, (list, tuple)):
             raise ValueError(f"MultiOutputNode takes a list of nodes, got {type(args).__name__}.")
         super().__init__(tuple(args), {}, {})
 
-    def _run(self, execution: _Execution) -> Any:
+    def _run(self, execution: _Execution) -> object:
         return list(self._inputs(execution)[0])
