@@ -39,7 +39,7 @@ def refuse_limits(asked: JsonObject) -> None:
     >>> refuse_limits({"cpus": 2})
     Traceback (most recent call last):
     ...
-    RuntimeError: cpus= has no meaning for a job of a Ray cluster: its jobs have no limits of their own.
+    RuntimeError: cpus= does not work on a Ray cluster: jobs of a Ray cluster have no limits of their own.
     """
     for name in _LIMITS:
         if asked.get(name) is not None:
