@@ -1,9 +1,9 @@
 """The rules of the house that no linter knows, checked on the syntax trees of our own files.
 
 Import directions are import-linter's (see pyproject.toml). Here: who reads the environment, which modules say
-what they are for, how long files and functions may grow, names that say nothing, one style of separators, and which
-modules have a test of their name, and how often a type is `Any`. Each finder is first shown a breach. Known breaches
-are listed in `tests/rules/*.txt`.
+what they are for, how long files and functions may grow, names that say nothing or are used twice, units and
+clocks in names, one style of separators, which modules have a test of their name, and how often a type is
+`Any`. Each finder is first shown a breach. Known breaches are listed in `tests/rules/*.txt`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules import breaches, cycles
+from tests.rules import breaches, cycles, names
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "sundog"
 MAX_LINES = 600
+CHECKS = breaches.CHECKS | names.CHECKS
 # The largest cycle of imports that these packages may have, types included. Only ever fewer.
 LARGEST_CYCLE = {"node": 22, "owner": 2, "state": 2, "store": 2, "wire": 0}
 # Lines of code of the package with `Any`, and its public functions that return it. Only ever fewer.
@@ -168,22 +169,52 @@ def test_a_module_of_rows_needs_no_test_and_one_with_a_function_does() -> None:
     assert breaches.has_logic("class Row:\n    def double(self) -> int:\n        return 2\n")
 
 
+def test_a_class_name_that_stands_in_two_modules_is_found() -> None:
+    files = {"a.py": "class Row:\n    class Inner: ...\n", "b.py": "class Row: ...\nclass Inner: ...\n"}
+
+    assert names.doubled_classes(files) == {"Row": ["a.py", "b.py"]}
+
+
+@pytest.mark.parametrize("name", ["_SECONDS", "WAIT_SECONDS", "_BYTES_MAX", "S_MAX", "LOOK_MSEC"])
+def test_a_constant_that_says_its_unit_in_another_way_is_found(name: str) -> None:
+    assert [found for found, _ in names.odd_units(f"{name} = 3.0\n")] == [name]
+
+
+def test_a_unit_at_the_end_of_a_constant_is_left_alone() -> None:
+    assert not list(names.odd_units("_MAX_S = 1.0\nLINE_MAX_BYTES = 4\n_BYTES_PER_S = 4e9\nCOUNT = 3\n"))
+
+
+def test_a_wall_clock_that_is_called_now_is_found() -> None:
+    source = "class A:\n    def f(self, now=None):\n        now = time.time() if now is None else now\n"
+
+    assert [name for name, _ in names.wall_clocks_called_now(source)] == ["A.f"]
+    assert not list(
+        names.wall_clocks_called_now("def f():\n    now = time.monotonic()\n    wall_s = time.time()\n")
+    )
+
+
 @pytest.mark.parametrize(
     ("which", "advice"),
     [
         ("long_functions", "split them: a function past 60 lines is two"),
         ("untested_modules", "write tests/FOLDER/test_MODULE.py: real tests of what the module does"),
+        ("doubled_classes", "rename one of the two classes after what only it is"),
+        (
+            "odd_units",
+            "the unit stands at the end of a constant's name, in its short form: WAIT_MAX_S, LINE_BYTES",
+        ),
+        ("wall_clocks", "call a reading of the wall clock wall_s; now is the monotonic clock"),
     ],
 )
 def test_there_is_no_breach_that_is_not_known(which: str, advice: str) -> None:
-    new = breaches.CHECKS[which]() - breaches.known(which)
+    new = CHECKS[which]() - breaches.known(which)
 
     assert not new, f"{advice}: {sorted(new)}"
 
 
-@pytest.mark.parametrize("which", sorted(breaches.CHECKS))
+@pytest.mark.parametrize("which", sorted(CHECKS))
 def test_a_mended_breach_leaves_the_list(which: str) -> None:
-    mended = breaches.known(which) - breaches.CHECKS[which]()
+    mended = breaches.known(which) - CHECKS[which]()
 
     assert not mended, f"good; now run: python -m tests.rules   (mended: {sorted(mended)})"
 

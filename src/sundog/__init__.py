@@ -182,7 +182,7 @@ class _Init:
 _init = _Init()
 
 
-class _Missing(AttributeError):
+class _MissingName(AttributeError):
     """No such name. The reason is looked up when the text is read: every import of a submodule raises this once."""
 
     def __str__(self) -> str:
@@ -202,7 +202,7 @@ def __getattr__(name: str) -> object:
         return found
     if name in _MODULES:
         return import_module(f"sundog.{name}")
-    raise _Missing(f"module 'sundog' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+    raise _MissingName(f"module 'sundog' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

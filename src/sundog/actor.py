@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, ov
 from sundog import engines
 from sundog.actor_method import ActorMethod, Core, check_group, method, method_of
 from sundog.engines.creation import lives_on
-from sundog.handle_data import HandleData, Members
+from sundog.handle_data import ClassMembers, HandleData
 from sundog.ids import RESULT_SUFFIX
 from sundog.options import ActorOptions, MethodOptions, parse_actor_options
 from sundog.owner import context
@@ -215,7 +215,7 @@ class ActorClass(_Creates[T]):
     # Looked up at the first use. A class whose methods refer to the class itself is unpickled in two steps.
     # This object is made between them, when the class has no methods yet.
     @cached_property
-    def _members(self) -> Members:
+    def _members(self) -> ClassMembers:
         return _members(self._cls)
 
     @cached_property
@@ -356,7 +356,7 @@ _OF_HANDLES = frozenset(
 )
 
 
-def _members(cls: type) -> Members:
+def _members(cls: type) -> ClassMembers:
     """What a handle has to know of its class: its methods, their options and what they take."""
     import inspect
 
@@ -377,7 +377,7 @@ def _members(cls: type) -> Members:
             decorators[name] = pack_function(decorator)[0]
         is_static = isinstance(inspect.getattr_static(cls, name), staticmethod)
         signatures[name] = Signature.of(member, bound=inspect.isfunction(member) and not is_static)
-    return Members(
+    return ClassMembers(
         class_name=printable(cls.__name__),
         class_path=printable(cls.__qualname__),
         methods=methods,

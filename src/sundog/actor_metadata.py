@@ -5,7 +5,7 @@ Owns the two read-only views, on the class and on its methods. Made when somebod
 
 from __future__ import annotations
 
-from sundog.handle_data import Members
+from sundog.handle_data import ClassMembers
 from sundog.options import ActorOptions
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ActorMethodMetadata:
     """The methods of an actor class: each attribute is a dict by the method's name."""
 
-    def __init__(self, cls: type, members: Members) -> None:
+    def __init__(self, cls: type, members: ClassMembers) -> None:
         options = members.methods
         self.methods = {name: getattr(cls, name) for name in options}
         self.signatures = {name: members.signatures[name].full().parameters.values() for name in options}
@@ -45,7 +45,7 @@ class ActorClassMetadata:
 
     is_cross_language = False
 
-    def __init__(self, cls: type, options: ActorOptions, members: Members) -> None:
+    def __init__(self, cls: type, options: ActorOptions, members: ClassMembers) -> None:
         self.modified_class = cls
         self.class_name = getattr(cls, "__qualname__", cls.__name__)
         self.method_meta = ActorMethodMetadata(cls, members)

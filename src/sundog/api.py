@@ -117,7 +117,7 @@ def init(
     7
     """
     asked = dict(locals())
-    with _init_lock, init_options.Start(_system_config):
+    with _init_lock, init_options.SessionStart(_system_config):
         if engines.foreign is not None or engines.chosen(engine, address) != engines.LOCAL:
             return InitContext(engines.init_elsewhere(asked))
         before = engines.current()

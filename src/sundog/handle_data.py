@@ -12,7 +12,7 @@ from sundog.signatures import Signature
 
 
 @plain(frozen=True)
-class Members:
+class ClassMembers:
     """What an actor class has: its names, its methods, their options and what they take."""
 
     class_name: str
@@ -29,7 +29,7 @@ class Members:
 class HandleData:
     """One actor, as its handles know it."""
 
-    members: Members
+    members: ClassMembers
     groups: tuple[str, ...] = ()  # its concurrency groups, by name
     max_task_retries: int = 0
     max_pending_calls: int = -1
@@ -39,7 +39,7 @@ class HandleData:
     unread_max: int = 0  # unread items of all its generators; 0: no limit
 
     @classmethod
-    def of(cls, members: Members, options: ActorOptions) -> HandleData:
+    def of(cls, members: ClassMembers, options: ActorOptions) -> HandleData:
         """The row of an actor that is about to be created; `concurrent` is known when its class is looked at."""
         return cls(
             members,

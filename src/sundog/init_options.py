@@ -224,7 +224,7 @@ def begin_tracing(engine: LocalEngine, give_up: Callable[[], None]) -> None:
     engines.when_leaving(spans.end)
 
 
-class Start:
+class SessionStart:
     """Within it a session starts. If it does not, a terminal shows the sentence that says why, without our frames."""
 
     def __init__(self, system_config: Mapping[str, object] | None) -> None:

@@ -4,18 +4,18 @@ import json
 
 import pytest
 
-from sundog.advice.comparison import Figures, Session, breaches, compare, parse_limit
+from sundog.advice.comparison import FunctionFigures, SessionFigures, breaches, compare, parse_limit
 
 MIB = 1 << 20
 
 
-def session(length_s: float = 1.0, **functions: Figures) -> Session:
-    return Session("s", length_s, functions)
+def session(length_s: float = 1.0, **functions: FunctionFigures) -> SessionFigures:
+    return SessionFigures("s", length_s, functions)
 
 
 def test_functions_of_either_session_are_compared_the_largest_difference_first() -> None:
-    before = session(a=Figures(10, total_s=1.0), gone=Figures(1, total_s=0.1))
-    after = session(a=Figures(10, total_s=2.0), new=Figures(1, total_s=0.2))
+    before = session(a=FunctionFigures(10, total_s=1.0), gone=FunctionFigures(1, total_s=0.1))
+    after = session(a=FunctionFigures(10, total_s=2.0), new=FunctionFigures(1, total_s=0.2))
     assert [row.name for row in compare(before, after)] == ["a", "new", "gone"]
     assert compare(before, after)[0].slower == pytest.approx(1.0)
 
@@ -23,23 +23,23 @@ def test_functions_of_either_session_are_compared_the_largest_difference_first()
 @pytest.mark.parametrize(
     ("limit", "after", "expected"),
     [
-        ("slower=20%", Figures(10, total_s=1.5), "a is 50% slower"),
-        ("larger=10%", Figures(10, total_s=1.0, peak_bytes=200 * MIB), "a is 100% larger"),
-        ("failed", Figures(10, 3, total_s=1.0), "a failed 3 times, 0 before"),
-        ("spilled", Figures(10, total_s=1.0, spilled_bytes=5), "a had 5 bytes spilled, 0 before"),
-        ("changed", Figures(10, total_s=1.0, codes=("y",)), "the code of a is another"),
+        ("slower=20%", FunctionFigures(10, total_s=1.5), "a is 50% slower"),
+        ("larger=10%", FunctionFigures(10, total_s=1.0, peak_bytes=200 * MIB), "a is 100% larger"),
+        ("failed", FunctionFigures(10, 3, total_s=1.0), "a failed 3 times, 0 before"),
+        ("spilled", FunctionFigures(10, total_s=1.0, spilled_bytes=5), "a had 5 bytes spilled, 0 before"),
+        ("changed", FunctionFigures(10, total_s=1.0, codes=("y",)), "the code of a is another"),
     ],
 )
-def test_what_is_worse_than_its_limit_is_said(limit: str, after: Figures, expected: str) -> None:
-    before = session(a=Figures(10, 0, 1.0, 0.0, 100 * MIB, 0, ("x",)))
+def test_what_is_worse_than_its_limit_is_said(limit: str, after: FunctionFigures, expected: str) -> None:
+    before = session(a=FunctionFigures(10, 0, 1.0, 0.0, 100 * MIB, 0, ("x",)))
     [text] = breaches(before, session(a=after), [parse_limit(limit)])
     assert text.startswith(expected)
     assert not breaches(before, before, [parse_limit(limit)])
 
 
 def test_a_difference_that_is_noise_is_none() -> None:
-    before = session(a=Figures(10, total_s=0.01, peak_bytes=10 * MIB))
-    after = session(a=Figures(10, total_s=0.02, peak_bytes=12 * MIB))
+    before = session(a=FunctionFigures(10, total_s=0.01, peak_bytes=10 * MIB))
+    after = session(a=FunctionFigures(10, total_s=0.02, peak_bytes=12 * MIB))
     assert not breaches(before, after, [("slower", 0.1), ("larger", 0.1)])
 
 
@@ -56,8 +56,8 @@ def test_a_limit_that_is_none_is_refused(text: str) -> None:
 
 
 def test_figures_can_be_stored_and_read_again() -> None:
-    made = session(2.5, a=Figures(3, 1, 0.5, 0.25, 7, 0, ("x",)))
-    again = Session.of_dict("s", json.loads(json.dumps(made.as_dict())))
+    made = session(2.5, a=FunctionFigures(3, 1, 0.5, 0.25, 7, 0, ("x",)))
+    again = SessionFigures.of_dict("s", json.loads(json.dumps(made.as_dict())))
     assert (again.length_s, again.functions) == (2.5, made.functions)
     with pytest.raises(ValueError, match="cannot be read"):
-        Session.of_dict("s", {"functions": 3})
+        SessionFigures.of_dict("s", {"functions": 3})

@@ -5,11 +5,11 @@ import json
 from rich.console import Console
 
 from sundog.advice.findings import Finding
-from sundog.advice.report import Report, chart
+from sundog.advice.report import DoctorReport, chart
 
 
-def report(*findings: Finding, **fields: object) -> Report:
-    made = Report("session_x", 2.0, 2.1, 5, 4.0, 2, 0.5, [("work", 1.5)], [1.0, 2.0], list(findings))
+def report(*findings: Finding, **fields: object) -> DoctorReport:
+    made = DoctorReport("session_x", 2.0, 2.1, 5, 4.0, 2, 0.5, [("work", 1.5)], [1.0, 2.0], list(findings))
     for name, value in fields.items():
         setattr(made, name, value)
     return made

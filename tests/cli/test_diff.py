@@ -2,12 +2,16 @@
 
 from click.testing import CliRunner
 
-from sundog.advice.comparison import Figures, Row
+from sundog.advice.comparison import ComparedFunction, FunctionFigures
 from sundog.cli import diff
 
 
 def test_a_row_shows_both_figures_where_they_differ() -> None:
-    row = Row("f", Figures(3, 0, 0.3, 0.0, 10 << 20, 0, ("x",)), Figures(3, 1, 0.6, 0.0, 10 << 20, 0, ("y",)))
+    row = ComparedFunction(
+        "f",
+        FunctionFigures(3, 0, 0.3, 0.0, 10 << 20, 0, ("x",)),
+        FunctionFigures(3, 1, 0.6, 0.0, 10 << 20, 0, ("y",)),
+    )
     shown = diff._shown(row)
     assert (shown["count"], shown["failed"], shown["change"], shown["code"]) == (
         "3",

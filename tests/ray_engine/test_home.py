@@ -15,7 +15,7 @@ from sundog.config import Config
 from sundog.observe.index import opened
 from sundog.observe.records import read_session
 from sundog.ray_engine import pushes
-from sundog.ray_engine.home import Chronicle, node_row, unfinished_row
+from sundog.ray_engine.home import ClusterChronicle, node_row, unfinished_row
 from sundog.ray_engine.matches import Submission
 from sundog.ray_engine.process import Process
 from sundog.ray_engine.pushes import Clock, Push, read_push
@@ -74,7 +74,7 @@ class Recorded:
 def job(tmp_path: Path) -> Iterator[Any]:
     session = tmp_path / "session_x"
     (session / "rings").mkdir(parents=True)
-    chronicle = Chronicle(str(session), HERE, Config())
+    chronicle = ClusterChronicle(str(session), HERE, Config())
     driver = Recorded(tmp_path, b"driver-1", HERE, "driver")
     worker = Recorded(tmp_path, b"worker-1", THERE, "worker")
     yield SimpleNamespace(chronicle=chronicle, driver=driver, worker=worker, path=str(session))

@@ -191,7 +191,7 @@ def test_a_structure_that_is_too_deep_is_said_to_be() -> None:
 
 
 def test_a_search_that_runs_out_of_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspect, "_SECONDS_MAX", -1.0)
+    monkeypatch.setattr(inspect, "_SEARCH_MAX_S", -1.0)
     text = explain([threading.Lock()], TypeError("no"), what="args")
     assert "args is a list (no)" in text
     assert "The search ended" in text

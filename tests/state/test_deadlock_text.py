@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sundog.state.deadlock_text import Who, compose, links
+from sundog.state.deadlock_text import WaitingParty, compose, links
 from sundog.state.wait_facts import (
     ARGUMENTS,
     CALL,
@@ -20,7 +20,7 @@ from sundog.state.wait_facts import (
 from sundog.state.wait_graph import Builder, World, cycle, knot, stuck
 
 DRIVER, ONE, TWO = (bytes([number]) * 8 for number in range(1, 4))
-PIDS = {DRIVER: Who(100), ONE: Who(101, "Left"), TWO: Who(102, "Right")}
+PIDS = {DRIVER: WaitingParty(100), ONE: WaitingParty(101, "Left"), TWO: WaitingParty(102, "Right")}
 FRAME = Frame("/home/me/x.py", 12, "ask")
 
 

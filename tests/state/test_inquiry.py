@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from sundog.state.deadlock_text import Who, compose
+from sundog.state.deadlock_text import WaitingParty, compose
 from sundog.state.inquiry import ANSWER_S, CONFIRM_S, LAST_PAUSE_S, Ask, Break, Search, Surroundings
 from sundog.state.wait_facts import CALL, Frame, Holder, Lack, Report, Shortage, TaskFact
 from sundog.state.wait_graph import World
@@ -20,7 +20,9 @@ class Play:
         self, reports: Mapping[bytes, Report], world: World, everyone: frozenset[bytes] = frozenset()
     ) -> None:
         self.reports = dict(reports)
-        self.search = Search(Surroundings(world, lambda: everyone, lambda process: Who(process[0], "")))
+        self.search = Search(
+            Surroundings(world, lambda: everyone, lambda process: WaitingParty(process[0], ""))
+        )
         self.now = 0.0
         self.asked: list[bytes] = []
         self.silent: set[bytes] = set()

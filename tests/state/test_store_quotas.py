@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sundog.state.store_quotas import Holder, Quotas
+from sundog.state.store_quotas import Quotas, StoreHolder
 from sundog.state.store_steps import Granted, Refused, Seen, Spill
 from tests.state.test_store import MB, A, B, full_round, make, name_of, only
 
@@ -61,7 +61,7 @@ def test_room_is_counted_by_owner_and_returned_when_the_job_is_over() -> None:
         {made_elsewhere: Seen(3 * MB, 0.0), name_of(B, 1): Seen(MB, 0.0)}, {A: MB}, {name_of(A, 2): MB}
     )
     assert quotas.room("train") == 5 * MB
-    assert quotas.used("train") == 3 * MB and quotas.holders("train") == [Holder(A, 3 * MB)]
+    assert quotas.used("train") == 3 * MB and quotas.holders("train") == [StoreHolder(A, 3 * MB)]
     assert quotas.shortages([("train", 6 * MB), ("", 99 * MB)]) == {"train": MB}
     assert quotas.spare("train", MB, 64 * MB) == MB
     quotas.set_limit("train", 12 * MB)

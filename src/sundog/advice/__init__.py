@@ -3,7 +3,7 @@
 ::
 
     index of a session ──reading──► Run ──simulator──► the measured time (calibration)
-                                     ├──findings────► changed Runs ──simulator──► predicted times ──► Report
+                                     ├──findings────► changed Runs ──simulator──► predicted times ──► DoctorReport
                                      ├──comparison (`sundog diff`)
                                      └──rehearsal  (`sundog rehearse`)
 

@@ -32,7 +32,7 @@ _SPILL_SHARE = 0.8
 
 
 @plain(frozen=True)
-class Place:
+class NodePlace:
     """A node, while it was there."""
 
     node_id: str
@@ -53,7 +53,7 @@ def find(index: Index, length_s: float) -> list[Finding]:
     return sorted(found, key=lambda each: -each.gain_s)
 
 
-def places(index: Index) -> list[Place]:
+def places(index: Index) -> list[NodePlace]:
     """The nodes with processors that the records know, and when they were there."""
     end_s = index.one("SELECT max(end_s) FROM attempts") or 0.0
     seen: dict[str, list[float]] = {}
@@ -69,7 +69,7 @@ def places(index: Index) -> list[Place]:
         has[node_id] = dict(row["resources_total"] or {})
         seen.setdefault(node_id, [float(has[node_id].get("CPU", 0.0)), at_s, end_s])
     return [
-        Place(node_id, each[0], each[1], each[2], has[node_id])
+        NodePlace(node_id, each[0], each[1], each[2], has[node_id])
         for node_id, each in seen.items()
         if each[0] >= 1
     ]
@@ -129,7 +129,7 @@ def _without(whole: tuple[float, float], spans: Spans) -> Spans:
 
 
 # ---------------------------------------------------------------------- findings
-def _idle_nodes(index: Index, nodes: list[Place], length_s: float) -> list[Finding]:
+def _idle_nodes(index: Index, nodes: list[NodePlace], length_s: float) -> list[Finding]:
     queued = _queued(index)
     looks = demands(index)
     total = sum(each.cpus for each in nodes)
@@ -186,7 +186,7 @@ def demands(index: Index) -> list[tuple[float, dict[str, Any]]]:
     return [(at_s, json.loads(text)) for at_s, text in rows]
 
 
-def _wanted(looks: list[tuple[float, dict[str, Any]]], node: Place) -> Spans:
+def _wanted(looks: list[tuple[float, dict[str, Any]]], node: NodePlace) -> Spans:
     """When something waited that the node could have run: a task for a GPU may wait beside any number of CPUs."""
     spans = []
     for (at_s, look), (next_s, _) in pairwise([*looks, (node.until_s, {})]):
@@ -265,7 +265,7 @@ def _moved(index: Index, length_s: float) -> list[Finding]:
     return found
 
 
-def _spilling(index: Index, nodes: list[Place]) -> list[Finding]:
+def _spilling(index: Index, nodes: list[NodePlace]) -> list[Finding]:
     spilled: dict[str, int] = {}
     for node_id, text in index.rows("SELECT subject, json FROM facts WHERE kind = 'store' ORDER BY at_s"):
         spilled[node_id] = int(json.loads(text)["spilled_bytes"])

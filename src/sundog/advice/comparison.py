@@ -21,7 +21,7 @@ KINDS = ("slower", "larger", "failed", "spilled", "changed")
 
 
 @plain(frozen=True)
-class Figures:
+class FunctionFigures:
     """What a function did in a session."""
 
     count: int = 0
@@ -39,23 +39,23 @@ class Figures:
 
 
 @plain()
-class Session:
+class SessionFigures:
     """A session's figures, by function, and how long it ran."""
 
     name: str
     length_s: float
-    functions: dict[str, Figures] = field(default_factory=dict)
+    functions: dict[str, FunctionFigures] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:
         """As plain values, to be stored."""
         rows = {
-            name: {key: getattr(each, key) for key in Figures.__annotations__}
+            name: {key: getattr(each, key) for key in FunctionFigures.__annotations__}
             for name, each in self.functions.items()
         }
         return {"length_s": round(self.length_s, 4), "functions": rows}
 
     @classmethod
-    def of_dict(cls, name: str, stored: JsonObject) -> Session:
+    def of_dict(cls, name: str, stored: JsonObject) -> SessionFigures:
         """What was stored.
 
         Raises:
@@ -63,7 +63,7 @@ class Session:
         """
         try:
             rows = {
-                function: Figures(**{**row, "codes": tuple(row.get("codes", ()))})
+                function: FunctionFigures(**{**row, "codes": tuple(row.get("codes", ()))})
                 for function, row in stored["functions"].items()
             }
             return cls(name, float(stored["length_s"]), rows)
@@ -72,12 +72,12 @@ class Session:
 
 
 @plain(frozen=True)
-class Row:
+class ComparedFunction:
     """A function in both sessions."""
 
     name: str
-    before: Figures
-    after: Figures
+    before: FunctionFigures
+    after: FunctionFigures
 
     @property
     def slower(self) -> float:
@@ -104,11 +104,11 @@ class Row:
 
 
 # ---------------------------------------------------------------------- reading
-def figures_of(chosen: Opened, told: Progress | None = None) -> Session:
+def figures_of(chosen: Opened, told: Progress | None = None) -> SessionFigures:
     """The figures of a session."""
     with opened(chosen.path, told) as index:
         began, ended = _bounds(index)
-        return Session(chosen.name, max(0.0, ended - began), _functions(index))
+        return SessionFigures(chosen.name, max(0.0, ended - began), _functions(index))
 
 
 def _bounds(index: Index) -> tuple[float, float]:
@@ -116,7 +116,7 @@ def _bounds(index: Index) -> tuple[float, float]:
     return first or 0.0, last or 0.0
 
 
-def _functions(index: Index) -> dict[str, Figures]:
+def _functions(index: Index) -> dict[str, FunctionFigures]:
     spilled: dict[str, int] = dict(
         index.rows(
             "SELECT n.text, sum(v.size_bytes) FROM moves v JOIN processes p ON p.process_id = v.maker "
@@ -131,7 +131,7 @@ def _functions(index: Index) -> dict[str, Figures]:
         if code:
             codes.setdefault(name, set()).add(code)
     return {
-        name: Figures(
+        name: FunctionFigures(
             count,
             failed,
             total or 0.0,
@@ -148,11 +148,13 @@ def _functions(index: Index) -> dict[str, Figures]:
 
 
 # ---------------------------------------------------------------------- comparing
-def compare(before: Session, after: Session) -> list[Row]:
+def compare(before: SessionFigures, after: SessionFigures) -> list[ComparedFunction]:
     """Every function of either session, those whose time differs most first."""
     names = {*before.functions, *after.functions}
     rows = [
-        Row(name, before.functions.get(name, Figures()), after.functions.get(name, Figures()))
+        ComparedFunction(
+            name, before.functions.get(name, FunctionFigures()), after.functions.get(name, FunctionFigures())
+        )
         for name in names
     ]
     return sorted(rows, key=lambda row: (-abs(row.after.total_s - row.before.total_s), row.name))
@@ -180,7 +182,7 @@ def parse_limit(text: str) -> tuple[str, float]:
     return kind, limit
 
 
-def breaches(before: Session, after: Session, limits: Sequence[tuple[str, float]]) -> list[str]:
+def breaches(before: SessionFigures, after: SessionFigures, limits: Sequence[tuple[str, float]]) -> list[str]:
     """What is worse than a limit allows, in words."""
     rows = compare(before, after)
     found = []
@@ -198,7 +200,7 @@ def breaches(before: Session, after: Session, limits: Sequence[tuple[str, float]
     return found
 
 
-def _breach(kind: str, limit: float, row: Row) -> str:
+def _breach(kind: str, limit: float, row: ComparedFunction) -> str:
     before, after = row.before, row.after
     if kind == "slower" and row.slower > limit:
         return f"{row.name} is {row.slower:.0%} slower: {before.mean_s:.3f} s each, now {after.mean_s:.3f} s"

@@ -20,7 +20,7 @@ from sundog.advice import (
 from sundog.advice.findings import Draft, Finder, weigh
 from sundog.advice.path import by_function, critical_path, idle_share, parallelism
 from sundog.advice.reading import read_run
-from sundog.advice.report import COLUMNS, Report
+from sundog.advice.report import COLUMNS, DoctorReport
 from sundog.advice.run import Run
 from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import Sources, place_of
@@ -56,7 +56,7 @@ FINDERS: tuple[Finder, ...] = (
 )
 
 
-def doctor(session: str | None = None) -> Report:
+def doctor(session: str | None = None) -> DoctorReport:
     """Examine a session: what kept it from being faster, what mending it gives.
 
     Args:
@@ -85,7 +85,7 @@ def _own_session() -> str | None:
     return str(path) if path else None
 
 
-def examine_session(chosen: Opened, told: Progress | None = None) -> Report:
+def examine_session(chosen: Opened, told: Progress | None = None) -> DoctorReport:
     """The report on a session."""
     with opened(chosen.path, told) as index:
         run = read_run(chosen, index)
@@ -94,7 +94,7 @@ def examine_session(chosen: Opened, told: Progress | None = None) -> Report:
     return replaced(report, findings=[*report.findings, *elsewhere]) if elsewhere else report
 
 
-def examine(run: Run, sources: Sources | None = None) -> Report:
+def examine(run: Run, sources: Sources | None = None) -> DoctorReport:
     """The report on a run."""
     files = sources or Sources()
     for file in _files(run):
@@ -105,7 +105,7 @@ def examine(run: Run, sources: Sources | None = None) -> Report:
         played_s = 0.0
     drafts = _drafts(run, files) if played_s > 0 and run.nodes else []
     path = critical_path(run)
-    return Report(
+    return DoctorReport(
         session=run.name,
         length_s=run.length_s,
         played_s=played_s,

@@ -83,7 +83,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
 
 
 def _judge(config: pytest.Config, name: str, sessions: list[Opened], limits: Mapping[str, Any]) -> None:
-    from sundog.advice.comparison import Session, breaches, figures_of
+    from sundog.advice.comparison import SessionFigures, breaches, figures_of
 
     unknown = set(limits) - {"slower", "larger"}
     if unknown:
@@ -100,7 +100,7 @@ def _judge(config: pytest.Config, name: str, sessions: list[Opened], limits: Map
         _write(file, stored)
         return
     try:
-        before = Session.of_dict(name, stored[name])
+        before = SessionFigures.of_dict(name, stored[name])
     except ValueError as error:
         pytest.fail(f"{file}: {error}. Store it anew: pytest --sundog-update-baselines", pytrace=False)
     allowed = [("slower", float(limits.get("slower", 0.2))), ("larger", float(limits.get("larger", 0.2)))]

@@ -61,10 +61,10 @@ def read_run(opened: Opened, index: Index, now: float | None = None) -> Run:
         index: its index, up to date.
         now: the present, for tests.
     """
-    return _Reader(opened, index, time.time() if now is None else now).read()
+    return _RunReader(opened, index, time.time() if now is None else now).read()
 
 
-class _Reader:
+class _RunReader:
     def __init__(self, opened: Opened, index: Index, now: float) -> None:
         self.opened, self.index, self.now = opened, index, now
         self.names: dict[int, tuple[str, str]] = {

@@ -24,7 +24,7 @@ _OTHERS_NOTED = 0.3
 
 
 @plain()
-class Report:
+class DoctorReport:
     """What the doctor found in a run."""
 
     session: str

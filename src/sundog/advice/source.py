@@ -25,7 +25,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @plain(frozen=True)
-class Place:
+class CodePlace:
     """A line of the user's program."""
 
     file: str
@@ -36,16 +36,16 @@ class Place:
         return f"{self.file}:{self.line}"
 
 
-def place_of(site: str) -> Place | None:
+def place_of(site: str) -> CodePlace | None:
     """The place that a call site names; None if it is none.
 
     >>> place_of("/home/me/a.py:12 in main")
-    Place(file='/home/me/a.py', line=12, function='main')
+    CodePlace(file='/home/me/a.py', line=12, function='main')
     """
     found = _SITE.match(site)
     if found is None:
         return None
-    return Place(found["file"], int(found["line"]), found["function"] or "")
+    return CodePlace(found["file"], int(found["line"]), found["function"] or "")
 
 
 class Sources:
@@ -64,7 +64,7 @@ class Sources:
         """The files that have been asked for and could be parsed."""
         return [source for source in self._files.values() if source is not None]
 
-    def at(self, site: str) -> tuple[Source, Place] | None:
+    def at(self, site: str) -> tuple[Source, CodePlace] | None:
         """The file and place of a call site."""
         place = place_of(site)
         source = self.of(place.file) if place is not None else None

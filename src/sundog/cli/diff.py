@@ -62,9 +62,9 @@ def command(before: str, after: str, limits: tuple[str, ...], as_json: bool) -> 
 
 
 def _shown(row: object) -> dict[str, object]:
-    from sundog.advice.comparison import Row
+    from sundog.advice.comparison import ComparedFunction
 
-    assert isinstance(row, Row)
+    assert isinstance(row, ComparedFunction)
     before, after = row.before, row.after
     return {
         "function": row.name,

@@ -14,7 +14,7 @@ from sundog.cli import exits, rows
 from sundog.cli.sessions import opened, session_option
 
 if TYPE_CHECKING:
-    from sundog.advice.report import Report
+    from sundog.advice.report import DoctorReport
 
 _EXAMPLES = rows.examples(
     ("sundog doctor", "the newest session, running or ended"),
@@ -65,7 +65,7 @@ def command(session: str | None, as_json: bool, fail_over: float | None) -> int:
     return exits.FAILED if fail_over is not None and worst > fail_over else exits.OK
 
 
-def show(report: "Report", *, as_json: bool = False) -> None:
+def show(report: "DoctorReport", *, as_json: bool = False) -> None:
     """Print a report: as JSON, plain where it is piped, or for a terminal."""
     if as_json:
         click.echo(json.dumps(report.as_dict(), indent=2))

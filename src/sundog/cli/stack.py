@@ -202,11 +202,11 @@ def _first_line(text: object) -> str:
 def _show(seen: "Sequence[SeenProcess]", everything: bool) -> None:
     from sundog.observe import stacks
 
-    now = time.time()
+    wall_s = time.time()
     if not seen:
         click.echo("There are no drivers and no workers.")
     for group in stacks.fold(seen, everything=everything):
-        click.echo(click.style(stacks.heading(group, now), bold=True))
+        click.echo(click.style(stacks.heading(group, wall_s), bold=True))
         for line in group.lines:
             click.echo(line)
 

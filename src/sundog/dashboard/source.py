@@ -287,8 +287,8 @@ class PageSource:
 
         def ask() -> list[tuple[str, StackGroup]]:
             seen = collect_stacks(self.opened.ask, self.path)
-            now = time.time()
-            return [(heading(group, now), group) for group in fold(seen)]
+            wall_s = time.time()
+            return [(heading(group, wall_s), group) for group in fold(seen)]
 
         return self._shared("stacks", lambda: self._asked(ask, []))
 
@@ -334,7 +334,7 @@ def _ended_row(row: _Ended) -> Cells:
 
 
 def _told_row(row: _ToldTask) -> Cells:
-    now = time.time()
+    wall_s = time.time()
     return {
         "key": f"{row['task']}-{row['attempt']}",
         "task_id": row["task"],
@@ -343,7 +343,7 @@ def _told_row(row: _ToldTask) -> Cells:
         "attempt": row["attempt"],
         "pid": row.get("pid") or None,
         "started": None,
-        "queued": max(0.0, now - row["submit_s"]),
+        "queued": max(0.0, wall_s - row["submit_s"]),
         "duration": None,
         "cpu": None,
         "memory": None,

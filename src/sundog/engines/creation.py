@@ -143,7 +143,7 @@ class Creations:
     def _await(self, task: Task) -> None:
         """Start the actor once the refs among its arguments are ready."""
         owner = self.owner
-        task.waiter = _Waiting(self, task)
+        task.waiter = _WaitingConstructor(self, task)
         owner.arguments.await_all(task)
 
     def ready(self, task: Task) -> None:
@@ -195,7 +195,7 @@ def _users_site() -> str:
     return site_of(frame.f_code, frame.f_lasti)
 
 
-class _Waiting(ArgumentWaiter):
+class _WaitingConstructor(ArgumentWaiter):
     """Stands where a call's actor would: a constructor whose arguments are not ready."""
 
     def __init__(self, creations: Creations, task: Task) -> None:

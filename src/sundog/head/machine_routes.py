@@ -120,8 +120,8 @@ class MachineRoutes:
             return None
         session = self.desk.session
         groups = stacks.fold(stacks.collect(session.ask, session.path, (row["worker_id"],)), everything=True)
-        now = time.time()
-        return "\n\n".join("\n".join([stacks.heading(group, now), *group.lines]) for group in groups)
+        wall_s = time.time()
+        return "\n\n".join("\n".join([stacks.heading(group, wall_s), *group.lines]) for group in groups)
 
     async def cpu_profile(self, request: Request) -> Response:
         """A flame graph of one process, as a page; `format=speedscope` gives speedscope's JSON, `raw` a table."""

@@ -14,7 +14,7 @@ from sundog.wire.control import Deadlock, Stalled, TellWaits, WaitsTold
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
-    from sundog.state.deadlock_text import Who
+    from sundog.state.deadlock_text import WaitingParty
     from sundog.state.inquiry import Ask, Break, Search
 
 
@@ -102,10 +102,10 @@ class Deadlocks:
             return frozenset()
         return frozenset(self.node.processes)
 
-    def _who(self, process_id: bytes) -> Who:
-        from sundog.state.deadlock_text import Who
+    def _who(self, process_id: bytes) -> WaitingParty:
+        from sundog.state.deadlock_text import WaitingParty
 
         process = self.node.processes.get(process_id)
         row = self.node.keeper.actors.on_worker(process_id)
         spec: Any = row.spec if row is not None else {}
-        return Who(process.pid if process is not None else 0, spec.get("class_name", ""))
+        return WaitingParty(process.pid if process is not None else 0, spec.get("class_name", ""))

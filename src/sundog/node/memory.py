@@ -26,7 +26,7 @@ from sundog.node.memory_users import top_users, users_text
 from sundog.node.rows import Process
 from sundog.node.tripwire import Tripwire
 from sundog.plain import replaced
-from sundog.state.admission import Admission, Running
+from sundog.state.admission import Admission, LeaseInUse
 from sundog.state.memory import End, Monitor, next_look_s
 from sundog.state.shapes import Want
 from sundog.system import orphans
@@ -210,7 +210,7 @@ class MemoryKeeper:
         if now - self._read_at > _FRESH_S:
             reading = self._read()
         running = [
-            Running(
+            LeaseInUse(
                 machine.own_bytes(process.pid), self._functions.get((row.owner, row.key), ()), row.blocked
             )
             for row in node.leases.held(now)

@@ -227,10 +227,10 @@ class Writer:
     def surplus(self) -> list[str]:
         """Segments beyond the quota, the oldest first; the one that is written never is."""
         found = []
-        now = time.time()
+        wall_s = time.time()
         for (number, before, _), (_, next_before, next_begun) in zip(self._kept, self._kept[1:]):
             # By its youngest event: the next segment's beginning.
-            is_old = self.age_s > 0 and now - next_begun > self.age_s
+            is_old = self.age_s > 0 and wall_s - next_begun > self.age_s
             if self.written - next_before < self.most - (next_before - before) and not is_old:
                 break
             found.append(path_of(self.session_path, number))

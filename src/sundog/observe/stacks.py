@@ -272,9 +272,9 @@ def _span(ages: Sequence[float]) -> str:
 
 def as_dict(seen: SeenProcess) -> JsonObject:
     """One process as JSON can hold it."""
-    now = time.time()
+    wall_s = time.time()
     row: JsonObject = {**seen.who._asdict(), "how": seen.how, "note": seen.note, "stopped": seen.stopped}
-    row["running"] = [call._asdict() | {"for_s": now - call.start_s} for call in seen.calls]
+    row["running"] = [call._asdict() | {"for_s": wall_s - call.start_s} for call in seen.calls]
     stacks = [*seen.stacks.threads, *seen.stacks.tasks] if seen.stacks is not None else []
     row["stacks"] = [
         {

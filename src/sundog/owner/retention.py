@@ -46,7 +46,7 @@ def explain(names: Iterable[str], exported: dict[str, object]) -> list[Retention
     """
     wanted = dict.fromkeys(names)
     everything = gc.get_objects()  # taken before this search creates containers of its own
-    search = _Search()
+    search = _HolderSearch()
     holders: dict[str, list[object]] = {name: [] for name in wanted}
     for each in everything:
         if type(each) is ObjectRef and each._id.hex() in holders:
@@ -65,7 +65,7 @@ def explain(names: Iterable[str], exported: dict[str, object]) -> list[Retention
     return found
 
 
-class _Search:
+class _HolderSearch:
     """One walk, with what the variables of running functions hold."""
 
     def __init__(self) -> None:

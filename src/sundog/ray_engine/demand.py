@@ -138,7 +138,7 @@ def spilled_bytes(known: dict[str, int]) -> dict[str, int]:
 
 def standing(watch: Watch, dead: list[JsonObject], facts: JsonObject) -> JsonObject:
     """The answer to `sundog status`: of living nodes by Ray's look, of dead ones by what Home noted."""
-    now_s = time.time()
+    wall_s = time.time()
     nodes = [
         {
             "node_id": each["node_id"],
@@ -175,5 +175,5 @@ def standing(watch: Watch, dead: list[JsonObject], facts: JsonObject) -> JsonObj
         **facts,
         "resources": {"total": total, "available": free},
         "nodes": [*nodes, *gone],
-        "pending": watch.pending(now_s),
+        "pending": watch.pending(wall_s),
     }

@@ -26,7 +26,7 @@ from sundog import event_names, events
 from sundog.config import Config
 from sundog.observe import segments
 from sundog.ray_engine import demand, residents
-from sundog.ray_engine.matches import Fields, Matches, Out, Source, Submission
+from sundog.ray_engine.matches import Fields, Matches, Out, RecordSource, Submission
 from sundog.ray_engine.pushes import Clock, Push, process_of, read_push, rings_in
 from sundog.ray_engine.told import Told
 
@@ -39,15 +39,15 @@ _NO_PLACE = ("", "@?")
 _BEGUN, _BEGUN_AT = Struct("<16sd"), 16  # in a ring's header: the task that began last, and when
 
 
-class Chronicle:
+class ClusterChronicle:
     """The records of a job, as they come in. Knows nothing of Ray."""
 
     def __init__(self, path: str, node: str, config: Config) -> None:
         self.path = path
         self.matches = Matches()
-        self.sources: dict[bytes, Source] = {}
+        self.sources: dict[bytes, RecordSource] = {}
         self.clocks: dict[str, Clock] = {node: Clock(0.0, 0.0)}
-        self._notes: list[tuple[Source, str, JsonObject]] = []
+        self._notes: list[tuple[RecordSource, str, JsonObject]] = []
         self._writer = segments.Writer(
             path, bytes.fromhex(node)[:16], config.record_events_max, config.record_age_s
         )
@@ -70,7 +70,7 @@ class Chronicle:
         self._take_events(source, push, ahead_s)
         self._write_header(source, push.header, ahead_s)
 
-    def _take_events(self, source: Source, push: Push, ahead_s: float) -> None:
+    def _take_events(self, source: RecordSource, push: Push, ahead_s: float) -> None:
         """The events of a push: thousands in a flood of short calls, on cores that the calls need."""
         skip = max(0, source.after + 1 - push.first)
         expected = push.first + skip
@@ -96,17 +96,17 @@ class Chronicle:
         self.write(process_id, rows)
         self.write_all(waited)
 
-    def source(self, facts: JsonObject) -> Source:
+    def source(self, facts: JsonObject) -> RecordSource:
         """A process, by what is told of it."""
         process_id = bytes.fromhex(facts["process"])
         found = self.sources.get(process_id)
         if found is None:
             job = bytes.fromhex(facts["job"])
-            found = Source(process_id, facts["node"], int(facts["pid"]), facts["role"], job)
+            found = RecordSource(process_id, facts["node"], int(facts["pid"]), facts["role"], job)
             self.sources[process_id] = found
         return found
 
-    def _take_names(self, source: Source, data: bytes) -> None:
+    def _take_names(self, source: RecordSource, data: bytes) -> None:
         if not data:
             return
         source.names_at += len(data)
@@ -130,14 +130,14 @@ class Chronicle:
             self._append_names(source, event_names.note_line(kind, told))
         self._notes = left
 
-    def _append_names(self, source: Source, data: bytes) -> None:
+    def _append_names(self, source: RecordSource, data: bytes) -> None:
         with open(f"{self._ring(source)}.names", "ab") as file:
             file.write(data)
 
-    def _ring(self, source: Source) -> str:
+    def _ring(self, source: RecordSource) -> str:
         return f"{self.path}/rings/{source.process_id.hex()}.ring"
 
-    def _write_header(self, source: Source, header: bytes, ahead_s: float) -> None:
+    def _write_header(self, source: RecordSource, header: bytes, ahead_s: float) -> None:
         """A ring without events: who the process is, and what it began last."""
         (task, at_s) = _BEGUN.unpack_from(header, _BEGUN_AT)
         begun = bytearray(header)
@@ -220,7 +220,7 @@ class Chronicle:
             added += 1
         return added
 
-    def _named(self, source: Source, name: str) -> int:
+    def _named(self, source: RecordSource, name: str) -> int:
         """The number of a name of a process that cannot give it one any more."""
         for number, (text, code) in source.names.items():
             if text == name and not code.startswith("@"):
@@ -305,7 +305,7 @@ class Home:
     def __init__(self, path: str, identity: JsonObject, folder: str, config: Config) -> None:
         node: str = identity["node"]
         self._job: str = identity["job"]
-        self._chronicle = Chronicle(path, node, config)
+        self._chronicle = ClusterChronicle(path, node, config)
         self._folder = folder
         self._lock = threading.Lock()
         self._nodes: dict[str, str] = {}
@@ -388,7 +388,7 @@ class Home:
 
     def push(self, push: Push, clock: Clock | None) -> float:
         """What is new of a process on another node; returns the time here."""
-        now = time.time()
+        wall_s = time.time()
         with self._lock:
             if clock is not None:
                 self._chronicle.clock(push.facts["node"], clock)
@@ -396,7 +396,7 @@ class Home:
                 self._chronicle.take(push)
             else:
                 self._early.setdefault(push.facts["node"], []).append(push)  # kept until its clock is known
-        return now
+        return wall_s
 
     def clock(self, node: str, clock: Clock) -> None:
         """The first that is known of a node's clock."""

@@ -98,7 +98,7 @@ class Matches:
 
 
 @plain()
-class Source:
+class RecordSource:
     """A process of the job, as Home knows it."""
 
     process_id: bytes

@@ -47,7 +47,7 @@ _copied: dict[tuple[str, str, tuple[str, ...]], tuple[str, str]] = {}
 _copying = threading.Lock()
 
 
-class _Entry(NamedTuple):
+class _PackedFile(NamedTuple):
     """A file, folder or link to copy. Its name is relative to the root; a link has a target."""
 
     name: str
@@ -56,7 +56,7 @@ class _Entry(NamedTuple):
     target: str = ""
 
 
-def _looks(entry: _Entry) -> tuple[object, ...]:
+def _looks(entry: _PackedFile) -> tuple[object, ...]:
     """What tells a changed file from one that was copied before. Folders change whenever Python writes a cache."""
     info = entry.info
     if stat.S_ISDIR(info.st_mode):
@@ -72,7 +72,9 @@ def store(path: str, folder: str, excludes: tuple[str, ...], inside: str) -> str
         if not os.path.isdir(path) and is_zip(path):
             return _publish(folder, lambda target: _unzip(path, target))
         try:
-            entries = _entries(path, excludes) if os.path.isdir(path) else [_Entry("", path, os.stat(path))]
+            entries = (
+                _entries(path, excludes) if os.path.isdir(path) else [_PackedFile("", path, os.stat(path))]
+            )
         except OSError as exc:
             raise _unreadable(exc) from exc
         seen = hash_of([_looks(entry) for entry in entries])
@@ -115,7 +117,9 @@ def _unreadable(exc: OSError) -> RuntimeEnvSetupError:
     )
 
 
-def _too_large(path: str, total: int, entries: Sequence[_Entry], *, at_least: bool) -> RuntimeEnvSetupError:
+def _too_large(
+    path: str, total: int, entries: Sequence[_PackedFile], *, at_least: bool
+) -> RuntimeEnvSetupError:
     largest = sorted(entries, key=lambda entry: -entry.info.st_size)[:5]
     rows = ", ".join(f"{entry.name} ({entry.info.st_size / 2**20:.0f} MiB)" for entry in largest)
     return RuntimeEnvSetupError(
@@ -128,7 +132,7 @@ def _too_large(path: str, total: int, entries: Sequence[_Entry], *, at_least: bo
     )
 
 
-def _copy(root: str, entries: Sequence[_Entry], target: str, inside: str) -> str:
+def _copy(root: str, entries: Sequence[_PackedFile], target: str, inside: str) -> str:
     """Copy and hash in one pass, so that the name always fits what was copied. What is gone by now is left out."""
     # Below its own name for a module: equal files under two names are two packages.
     digest = hashlib.blake2b(inside.encode("utf-8", "surrogateescape"), digest_size=10)
@@ -154,7 +158,7 @@ def _copy(root: str, entries: Sequence[_Entry], target: str, inside: str) -> str
     return digest.hexdigest()
 
 
-def _copy_file(entry: _Entry, destination: str, digest: Any, header: str, limit: int) -> int:
+def _copy_file(entry: _PackedFile, destination: str, digest: Any, header: str, limit: int) -> int:
     """Copy one file and return its size; a file that grows meanwhile is read until it passes `limit`."""
     try:
         # The file may have become a link or a pipe since it was listed: neither is followed, and neither
@@ -210,13 +214,13 @@ def _unzip(path: str, target: str) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=10)).hexdigest()
 
 
-def _entries(root: str, excludes: Sequence[str]) -> list[_Entry]:
+def _entries(root: str, excludes: Sequence[str]) -> list[_PackedFile]:
     """What to copy of the folder `root`, in a fixed order, each folder before what is in it.
 
     Raises:
         RuntimeEnvSetupError: there is too much of it; found without looking at all of it.
     """
-    found: list[_Entry] = []
+    found: list[_PackedFile] = []
     total = 0
     for entry in _walk(root, excludes):
         found.append(entry)
@@ -235,7 +239,7 @@ def _entries(root: str, excludes: Sequence[str]) -> list[_Entry]:
     return _with_targets(root, found)
 
 
-def _walk(root: str, excludes: Sequence[str]) -> Iterator[_Entry]:
+def _walk(root: str, excludes: Sequence[str]) -> Iterator[_PackedFile]:
     own = [(0, ignores.check_excludes(excludes))] if excludes else []
     files = ignores.IGNORE_FILES[1:] if config.load().runtime_env_ignore_gitignore else ignores.IGNORE_FILES
     # A stack instead of recursion: a tree may be deeper than Python's stack.
@@ -263,13 +267,13 @@ def _walk(root: str, excludes: Sequence[str]) -> Iterator[_Entry]:
                 continue
             if ignores.is_left_out(name, is_dir, rules):
                 continue
-            yield _Entry(name, item.path, info)
+            yield _PackedFile(name, item.path, info)
             if is_dir:
                 below.append((item.path, name + "/", layers))
         stack += reversed(below)
 
 
-def _with_targets(root: str, entries: list[_Entry]) -> list[_Entry]:
+def _with_targets(root: str, entries: list[_PackedFile]) -> list[_PackedFile]:
     """Give links their targets: relative if that is part of the copy, otherwise the place itself.
 
     So a copy is never larger than its root, and never has what a link out of the root leads to.

@@ -27,7 +27,7 @@ from sundog.refs import collectors
 __all__ = ["FailureTuple", "explain", "inspect_serializability"]
 
 _DEPTH_MAX = 30  # members of members; deeper than any structure a person wrote
-_SECONDS_MAX = 3.0  # processor time of this thread: time in which the thread did not run does not count
+_SEARCH_MAX_S = 3.0  # processor time of this thread: time in which the thread did not run does not count
 _MEMBERS_MAX = 100_000  # of one value
 _ONE_BY_ONE_MAX = 64  # with more members, one culprit is found by bisection instead of all by trying each
 _CULPRITS_MAX = 8
@@ -91,7 +91,7 @@ class _Search:
     """A breadth-first search, so that the culprit nearest to the surface is named first."""
 
     depth_max: int
-    deadline: float = field(default_factory=lambda: time.thread_time() + _SECONDS_MAX)
+    deadline: float = field(default_factory=lambda: time.thread_time() + _SEARCH_MAX_S)
     culprits: list[tuple[_Member, BaseException]] = field(default_factory=list)
 
     def run(self, root: _Member, error: BaseException) -> None:
@@ -319,7 +319,7 @@ def explain(obj: object, error: BaseException, *, what: str, root: str | None = 
     (culprit, reason), *others = search.culprits
     lines = [f"Cannot pickle {what}: {culprit.describe()} is {_kind(culprit.value)} ({reason})."]
     if search.expired():
-        lines.append(f"The search ended after {_SECONDS_MAX} s: the cause may be a member of it.")
+        lines.append(f"The search ended after {_SEARCH_MAX_S} s: the cause may be a member of it.")
     lines.append(_advice(culprit.value))
     lines += [f"Nor can {member.describe()} be pickled, {_kind(member.value)}." for member, _ in others[:3]]
     lines.append("To look closer: sundog.util.inspect_serializability(value, depth=10)")

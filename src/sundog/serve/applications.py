@@ -255,12 +255,12 @@ class Applications:
             if spec.autoscaling_policy is None or name in self._deleting:
                 continue
             plans = {each.id: each for each in self._plans(name) if _scaling(each) is not None}
-            now = time.time()
+            wall_s = time.time()
             seen = {}
             for key, each in plans.items():
                 config = _scaling(each)
                 assert config is not None
-                seen[key] = self.core.autoscaler.context(each, config, now)
+                seen[key] = self.core.autoscaler.context(each, config, wall_s)
             policy, state = self._policies.get(name) or (bound(spec.autoscaling_policy), {})
             try:
                 wanted, states = policy(seen)
@@ -274,7 +274,9 @@ class Applications:
             for key, count in wanted.items():
                 plan, config = plans[key], _scaling(plans[key])
                 assert config is not None
-                plan.scale(self.core.autoscaler.apply(plan, config, count, (states or {}).get(key, {}), now))
+                plan.scale(
+                    self.core.autoscaler.apply(plan, config, count, (states or {}).get(key, {}), wall_s)
+                )
                 done.add(key)
         return done
 

@@ -73,10 +73,10 @@ class Autoscaler:
     def record(self, deployment: DeploymentID, replica: ReplicaID, stats: dict[str, float]) -> None:
         """A replica's own numbers (`record_autoscaling_stats`)."""
         load = self.loads.setdefault(deployment, Load())
-        now = time.time()
+        wall_s = time.time()
         for name, value in stats.items():
             load.custom.setdefault(name, {}).setdefault(replica, []).append(
-                TimeStampedValue(now, float(value))
+                TimeStampedValue(wall_s, float(value))
             )
 
     def forget(self, deployment: DeploymentID) -> None:

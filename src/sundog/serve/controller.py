@@ -53,7 +53,7 @@ _REPORT_S = 0.5
 ROUTES = ("routes",)
 
 
-class Welcome(NamedTuple):
+class ClientWelcome(NamedTuple):
     """What a process learns when it connects."""
 
     board_path: str
@@ -358,7 +358,7 @@ class ControllerCore:
         self._publish_routes()
 
     # ------------------------------------------------------------------ processes
-    def hello(self, process: str, pid: int) -> Welcome:
+    def hello(self, process: str, pid: int) -> ClientWelcome:
         """A process connects: it gets a column of the board."""
         row = self.columns.get(process)
         if row is None:
@@ -371,7 +371,7 @@ class ControllerCore:
                 self.wake()
         else:
             column = row[0]
-        return Welcome(self.store.board_path(), column, _REPORT_S)
+        return ClientWelcome(self.store.board_path(), column, _REPORT_S)
 
     def _sweep_columns(self) -> None:
         for process, (column, pid) in list(self.columns.items()):
@@ -426,7 +426,7 @@ class ControllerActor:
         await self._ready()
         return os.getpid()
 
-    async def hello(self, process: str, pid: int) -> Welcome:
+    async def hello(self, process: str, pid: int) -> ClientWelcome:
         """A process connects."""
         return (await self._recovered()).hello(process, pid)
 

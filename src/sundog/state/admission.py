@@ -26,7 +26,7 @@ KEPT_FUNCTIONS = 1024
 KEPT_DECISIONS = 256
 
 
-class Running:
+class LeaseInUse:
     """A lease in use: what its worker holds for itself now, what it runs, and whether it is blocked in a get."""
 
     __slots__ = ("blocked", "functions", "own_bytes")
@@ -118,7 +118,7 @@ class Admission:
         self,
         who: Hashable,
         functions: tuple[str, ...],
-        running: Iterable[Running],
+        running: Iterable[LeaseInUse],
         used_bytes: int,
         limit_bytes: int,
         now: float,

@@ -18,19 +18,23 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
 
-class Who(NamedTuple):
+class WaitingParty(NamedTuple):
     """A process as people know it."""
 
     pid: int
     actor: str = ""  # class of its actor
 
 
-def links(builder: Builder, cycle: Sequence[Vertex], who: Callable[[bytes], Who]) -> list[JsonObject]:
+def links(
+    builder: Builder, cycle: Sequence[Vertex], who: Callable[[bytes], WaitingParty]
+) -> list[JsonObject]:
     """One dict for each wait of a cycle that begins with a wait: name, task_id, pid, waits_for, why, stack."""
     return [_link(builder, cycle, number, who) for number, each in enumerate(cycle) if each[0] == "wait"]
 
 
-def _link(builder: Builder, cycle: Sequence[Vertex], number: int, who: Callable[[bytes], Who]) -> JsonObject:
+def _link(
+    builder: Builder, cycle: Sequence[Vertex], number: int, who: Callable[[bytes], WaitingParty]
+) -> JsonObject:
     vertex = cycle[number]
     wait = builder.waits[vertex]
     process: Any = vertex[1]
@@ -53,7 +57,7 @@ def _link(builder: Builder, cycle: Sequence[Vertex], number: int, who: Callable[
 
 
 class _Words:
-    def __init__(self, builder: Builder, who: Callable[[bytes], Who]) -> None:
+    def __init__(self, builder: Builder, who: Callable[[bytes], WaitingParty]) -> None:
         self.builder = builder
         self.who = who
         self.names = {task: fact.name for task, fact in builder.facts.items()}

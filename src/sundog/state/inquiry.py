@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from sundog.ids import PROCESS_BYTES, TASK_BYTES
-from sundog.state.deadlock_text import Who, links
+from sundog.state.deadlock_text import WaitingParty, links
 from sundog.state.wait_facts import ARGUMENTS, BEHIND, Report
 from sundog.state.wait_graph import NOBODY, Builder, Vertex, World, cycle, knot, stuck
 
@@ -57,7 +57,7 @@ class Surroundings(NamedTuple):
     world: World
     everyone: Callable[[], frozenset[bytes]]
     """All processes, if the session is such that nobody else could come and help; else empty."""
-    who: Callable[[bytes], Who]
+    who: Callable[[bytes], WaitingParty]
 
 
 class _Round:

@@ -17,7 +17,7 @@ from sundog.state.store_steps import Seen
 
 
 @plain(frozen=True)
-class Holder:
+class StoreHolder:
     """A process, and what its objects take of the store."""
 
     process: bytes
@@ -132,10 +132,10 @@ class Quotas:
         return {job: need - self._room[job] for job, need in needs.items() if need > self._room[job]}
 
     # ------------------------------------------------------------------ for people
-    def holders(self, job: str, most: int = 5) -> list[Holder]:
+    def holders(self, job: str, most: int = 5) -> list[StoreHolder]:
         """The owners of most of a job's objects, at the last scan."""
         rows = self._held.get(job, Counter()).most_common(most)
-        return [Holder(bytes.fromhex(process), size) for process, size in rows]
+        return [StoreHolder(bytes.fromhex(process), size) for process, size in rows]
 
     def used(self, job: str) -> int:
         """Bytes of a job's objects in memory, at the last scan."""

@@ -102,11 +102,11 @@ class SessionList:
         return self._found[index]
 
     def _rows(self) -> list[tuple[str, str, str]]:
-        now = time.time()
+        wall_s = time.time()
         rows = []
         for each in self._found[:_SHOWN]:
             with contextlib.suppress(OSError):
-                ago = in_words(max(0.0, now - os.stat(each.path).st_mtime))
+                ago = in_words(max(0.0, wall_s - os.stat(each.path).st_mtime))
                 rows.append((printable(each.name), "running" if each.is_live else "ended", f"{ago} ago"))
         return rows
 

@@ -193,7 +193,7 @@ def _resources() -> dict[str, str]:
     return {name: f"{amount:g}" for name, amount in held.items()}
 
 
-class _Bounded(io.BytesIO):
+class _BoundedBytes(io.BytesIO):
     """Accepts so many bytes and no more."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -211,7 +211,7 @@ def _bounded_pickle(value: object, max_bytes: int) -> bytes:
     """The pickle of a value; b"" if it cannot be pickled, or its pickle is longer."""
     import cloudpickle
 
-    file = _Bounded(max_bytes)
+    file = _BoundedBytes(max_bytes)
     try:
         cloudpickle.Pickler(file, 5).dump(value)
     except Exception:

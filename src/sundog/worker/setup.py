@@ -124,9 +124,9 @@ def note_lease(ring: Ring | NoRing, setup: LeaseSetup) -> None:
     """Record the resources of the lease once, so that the record of each task need not contain them."""
     resources = setup.get("resources") or {}
     group = setup["pg_id"].hex() if setup.get("pg_id") else ""
-    now = time.time()
+    wall_s = time.time()
     text = lease_text(resources, group, context.facts.runtime_env or {})
-    ring.write(events.LEASE, b"", ring.name(text, "lease"), now, now, now)
+    ring.write(events.LEASE, b"", ring.name(text, "lease"), wall_s, wall_s, wall_s)
 
 
 def lease_text(resources: dict[str, float], group: str, env: dict[str, object]) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LINES_MAX = 2000
 PROFILE = "/profile-page/{name}"
-_SECONDS = 5.0
+_WINDOW_S = 5.0
 
 
 # ---------------------------------------------------------------------- logs
@@ -207,7 +207,7 @@ def profiles(frame: PageFrame, id_: str, pid: str) -> None:
             .style("width:220px")
         )
         kind = ui.toggle(["cpu", "wall"], value="cpu").props("dense no-caps unelevated")
-        take = ui.button(f"profile {_SECONDS:.0f} s", on_click=lambda: begin()).props(
+        take = ui.button(f"profile {_WINDOW_S:.0f} s", on_click=lambda: begin()).props(
             "dense no-caps unelevated"
         )
         told = ui.label("").classes("sd-dim").props("data-told")
@@ -253,10 +253,10 @@ def measure(source: PageSource, kind: str, pids: list[int]) -> str:
     from sundog.profiling.session import RunningProfile
 
     what = f"pid {pids[0]}" if pids else "all processes"
-    running = RunningProfile(source.opened.ask, source.path, kind, what, pids, limit_s=_SECONDS + 60)
+    running = RunningProfile(source.opened.ask, source.path, kind, what, pids, limit_s=_WINDOW_S + 60)
     if not running.pids:
         raise ValueError("no process of the session has this pid")
-    time.sleep(_SECONDS)
+    time.sleep(_WINDOW_S)
     return running.end().id
 
 

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 DEFAULT_LIMIT = 100
 DEFAULT_RPC_TIMEOUT = 30
 RAY_MAX_LIMIT_FROM_API_SERVER = 10_000
-_ID_BYTES_MIN = 8
+_ID_MIN_BYTES = 8
 # Ray has these in this module, too.
 _ELSEWHERE = {
     "StateApiClient": "client",
@@ -329,7 +329,7 @@ def _find(kind: str, wanted: str, address: str | None) -> list[Any]:
 def _check_id(kind: str, wanted: str) -> None:
     """Refuse what cannot be the id of anything."""
     try:
-        is_id = len(bytes.fromhex(wanted)) >= _ID_BYTES_MIN
+        is_id = len(bytes.fromhex(wanted)) >= _ID_MIN_BYTES
     except (TypeError, ValueError):
         is_id = False
     if not is_id:
