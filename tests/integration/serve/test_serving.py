@@ -50,8 +50,7 @@ def test_handles_compose_stream_cancel_and_tell_errors(ray: ModuleType) -> None:
             self.one, self.two = one, two
 
         async def __call__(self, value: int) -> int:
-            # a response as an argument
-            return int(await self.two.add.remote(self.one.add.remote(value)))
+            return int(await self.two.add.remote(self.one.add.remote(value)))  # a response as an argument
 
         async def lose(self) -> int:
             return int(await self.two.add.remote(self.one.die.remote()))
@@ -62,7 +61,6 @@ def test_handles_compose_stream_cancel_and_tell_errors(ray: ModuleType) -> None:
         handle.lose.remote().result()
     handle.shutdown()
     eventually(lambda: handle.remote(5).result() == 16)
-
     adder = serve.get_deployment_handle("Adder_1", "default")
     assert list(adder.count.options(stream=True).remote(3)) == [0, 1, 2]
     with pytest.raises(ValueError, match="no"):
