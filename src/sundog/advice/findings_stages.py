@@ -23,7 +23,7 @@ def get_between_stages(run: Run, sources: Sources) -> Iterator[Draft]:
         changed, waits, later = run, list[Op](), set[int]()
         ops: list[Op] = []
         for position, op in enumerate(program.ops):
-            pairs = _passed_on(run, sources, op, program.ops[position + 1 :])
+            pairs = _passed_on(run, sources, program.ops, position)
             if not pairs:
                 ops.append(op)
                 continue
@@ -57,8 +57,9 @@ def _same(run: Run, program: Program) -> Program:
     return next(each for each in run.programs if each.process == program.process)
 
 
-def _passed_on(run: Run, sources: Sources, wait: Op, following: list[Op]) -> dict[int, int]:
+def _passed_on(run: Run, sources: Sources, ops: list[Op], position: int) -> dict[int, int]:
     """The tasks that take what a get gave, each with the task whose result it takes; empty if that is not sure."""
+    wait = ops[position]
     if wait.kind != WAIT or wait.is_wait or len(wait.nodes) < _LEAST_NODES or not wait.site:
         return {}
     found = sources.at(wait.site)
@@ -66,7 +67,7 @@ def _passed_on(run: Run, sources: Sources, wait: Op, following: list[Op]) -> dic
     if not lines or found is None:
         return {}
     after: list[int] = []
-    for op in following:
+    for op in ops[position + 1 :]:
         if op.kind == WAIT and after:
             break
         place = place_of(run.nodes[op.node].site) if op.kind == SUBMIT else None
@@ -171,13 +172,10 @@ def polling(run: Run, sources: Sources) -> Iterator[Draft]:
             if op.kind == SUBMIT:
                 sent.append(op.node)
             end = op.at_s + op.seconds
-            ended = [key for key in sent if op.at_s < run.nodes[key].end_s <= end]
-            if (
-                op.kind == COMPUTE
-                and op.seconds >= _LEAST_POLL_S
-                and ended
-                and (at := _poll_line(sources, before))
-            ):
+            is_long = op.kind == COMPUTE and op.seconds >= _LEAST_POLL_S
+            at = _poll_line(sources, before) if is_long else ""
+            ended = [key for key in sent if op.at_s < run.nodes[key].end_s <= end] if at else []
+            if ended:
                 late += end - max(run.nodes[key].end_s for key in ended)
                 slept, often, line = slept + op.seconds, often + 1, at
                 ops.append(Op(WAIT, nodes=tuple(ended), at_s=op.at_s, waited_s=op.seconds))
