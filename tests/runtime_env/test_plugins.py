@@ -190,7 +190,7 @@ def test_fields_of_plug_ins_are_part_of_the_environment(here: Path) -> None:
     keys = {normalize(each, session_dir=str(here)).key for each in (one, other)}
     assert len(keys) == 2
     assert RuntimeEnv(data="a").plugins() == [("data", "a")]
-    with pytest.raises(TypeError, match="what JSON knows"):
+    with pytest.raises(TypeError, match="a value that JSON can hold"):
         RuntimeEnv(data=object())
 
 
