@@ -3,6 +3,7 @@
 import pytest
 
 from sundog.advice.path import PROGRAM, by_function, critical_path, idle_share, parallelism
+from sundog.advice.run import SUBMIT, WAIT, Op
 from tests.advice.runs import Script, serial_gets
 
 
@@ -33,3 +34,18 @@ def test_parallelism_is_how_many_ran_in_each_stretch() -> None:
 def test_an_empty_run_has_neither() -> None:
     run = Script().run()
     assert (critical_path(run), parallelism(run, 5)) == ([], [])
+
+
+def test_the_path_is_no_longer_than_the_run_where_tasks_run_inside_others() -> None:
+    script = Script()
+    outer = script.submit("outer", 0.004, process=1)
+    inner = script.node("inner", 0.0005, start_s=0.0005, process=1, submit_s=0.0004)
+    outer.program = [
+        Op(SUBMIT, node=inner.key, at_s=0.0004),
+        Op(WAIT, nodes=(inner.key,), at_s=0.0005, waited_s=0.0006),
+    ]
+    after = script.node("after", 0.0005, start_s=0.0035, process=1, submit_s=0.0, owner=b"other...")
+    script.ops.append(Op(SUBMIT, node=after.key))
+    script.get(outer, after)
+    run = script.run()
+    assert sum(each.seconds for each in critical_path(run)) == pytest.approx(run.length_s)

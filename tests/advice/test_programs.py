@@ -89,6 +89,19 @@ def test_a_task_that_runs_in_the_process_of_the_one_that_waits_for_it_is_part_of
     assert outer.work_s == 0.5 + 0.125 + 1.0
 
 
+def test_a_wait_behind_many_tasks_that_ran_inside_is_of_the_task_around_them() -> None:
+    script = Script()
+    outer = script.submit("outer", 2.0, process=1)
+    for n in range(40):  # the worker ran them itself while it waited, one after the other
+        script.node("small", 0.01, owner=b"worker..", process=1, submit_s=0.1, start_s=0.2 + n * 0.01)
+    last = script.node("last", 1.0, owner=b"worker..", process=2, submit_s=0.1, start_s=0.9)
+    waited = Span(1, 0.7, 1.9, b"worker.." + last.number.to_bytes(8, "little"), 1, last.number, "", False, 1)
+    built(script, [waited], 2.0)
+    assert outer.program is not None
+    assert outer.work_s < 0.5
+    assert any(op.kind == WAIT and last.key in op.nodes for op in outer.program)
+
+
 def test_the_time_until_init_returned_is_a_step_of_its_own() -> None:
     script = Script()
     script.now = 2.0

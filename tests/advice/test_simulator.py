@@ -172,3 +172,20 @@ def test_an_actor_has_its_cpu_from_its_submission_on_also_while_its_process_star
     script.get(*tasks)
     script.get(script.call("A.m", 0.0, b"a"))
     assert play(script.run()).length_s == pytest.approx(3.0)
+
+
+def test_a_worker_that_waits_runs_what_it_waits_for_before_tasks_that_came_earlier() -> None:
+    script = Script(cpus=1)
+    outers = [script.submit("outer", 0.1, process=1, start_s=n * 0.3) for n in range(2)]
+    inners = [script.node("inner", 0.2, process=1, start_s=outer.start_s + 0.1) for outer in outers]
+    for outer, inner in zip(outers, inners, strict=True):
+        outer.program = [
+            Op(COMPUTE, 0.1),
+            Op(SUBMIT, node=inner.key),
+            Op(WAIT, nodes=(inner.key,)),
+        ]
+    script.get(*outers)
+    played = play(script.run())
+    assert played.starts[inners[0].key] == pytest.approx(0.1)
+    assert played.starts[outers[1].key] == pytest.approx(0.3)
+    assert played.length_s == pytest.approx(0.6)

@@ -15,9 +15,9 @@ from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import Sources, place_of
 from sundog.advice.turns import name_of
 
-_MANY = 50
-_SMALL_S = 0.005
-_SHARE = 0.5  # the runtime must take at least this share of a small task's time
+MANY = 50
+SMALL_S = 0.005
+SHARE = 0.5  # the runtime must take at least this share of a small task's time
 _STRAGGLER = 2.5
 _ROOM = 1.25
 _BOUND = 2.0  # a task must take so many times its fair share of the CPUs to be worth splitting
@@ -43,16 +43,16 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
         for (name, site), keys in own.items():
             count = sum(run.nodes[key].count for key in keys)
             work = sum(run.nodes[key].work_s for key in keys)
-            if count < _MANY or work / count > _SMALL_S:
+            if count < MANY or work / count > SMALL_S:
                 continue
             begin = min(run.nodes[key].submit_s for key in keys)
             end = max(run.nodes[key].end_s for key in keys)
             took = end - begin
             workers = len({run.nodes[key].process for key in keys})
             overhead = took * min(workers, run.cores) - work
-            if overhead < _SHARE * work:
+            if overhead < SHARE * work:
                 continue
-            if _own_time(ops, set(keys)) and sum(_gaps_before(ops, set(keys))) > _SHARE * took:
+            if _own_time(ops, set(keys)) and sum(_gaps_before(ops, set(keys))) > SHARE * took:
                 continue  # this time is the program's own work for each task
             bundle = max(
                 2, min(count // max(1, int(run.cpus) * 4) or 2, round(0.02 / max(1e-6, work / count)))
@@ -60,7 +60,7 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
             changed = bundled(run, ops, keys, bundle)
             yield Draft(
                 "tasks-too-small",
-                f"tasks too small: {name} works {_time(work / count)}, and costs {_time(took / count)}",
+                f"tasks too small: {name} works {time_text(work / count)}, and costs {time_text(took / count)}",
                 site,
                 count,
                 max(0.0, took - work / max(1, min(workers, run.cores))),
@@ -421,5 +421,5 @@ def asked_site(sources: Sources, name: str, site: str, option: str) -> str:
     return site
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
     return f"{seconds * 1e6:.0f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms"

@@ -66,22 +66,27 @@ class _Walker:
     def _back(
         self, found: list[tuple[str, float]], ops: list[Op], position: int, moment: float, node: Node | None
     ) -> None:
-        """From a moment in a program back to the beginning of the run."""
+        """From a moment in a program back to the beginning of the run; the moment never moves forward."""
+        seen: set[tuple[int, int]] = set()
         for _ in range(_STEPS_MAX):
+            if node is not None:
+                if (node.key, position) in seen:  # clocks of two processes contradict each other
+                    return
+                seen.add((node.key, position))
             while position >= 0 and not (ops[position].kind == WAIT and ops[position].waited_s > _LEAST_S):
                 position -= 1
             begin = ops[position].at_s if position >= 0 else 0.0
             if position >= 0:
                 op = ops[position]
-                end = op.at_s + op.waited_s
+                end = min(moment, op.at_s + op.waited_s)
                 found.append((node.name if node is not None else PROGRAM, max(0.0, moment - end)))
                 if not op.nodes:
-                    position, moment = position - 1, begin
+                    position, moment = position - 1, min(moment, begin)
                     continue
                 released = self._releaser(op)
                 found.append((RUNTIME, max(0.0, end - max(released.end_s, op.at_s))))
                 if released.end_s <= op.at_s:
-                    position, moment = position - 1, op.at_s
+                    position, moment = position - 1, min(moment, op.at_s)
                     continue
                 ops, position, moment, node = self._enter(released, min(moment, released.end_s))
                 continue
@@ -89,7 +94,7 @@ class _Walker:
                 found.append((PROGRAM, max(0.0, moment)))
                 return
             found.append((node.name, max(0.0, moment - node.start_s)))
-            came = self._why_started(node, found)
+            came = self._why_started(node, min(moment, node.start_s), found)
             if came is None:
                 return
             ops, position, moment, node = came
@@ -105,7 +110,7 @@ class _Walker:
         return program, len(program) - 1, moment, node
 
     def _why_started(
-        self, node: Node, found: list[tuple[str, float]]
+        self, node: Node, start_s: float, found: list[tuple[str, float]]
     ) -> tuple[list[Op], int, float, Node | None] | None:
         """What a task's start waited for: an argument, its worker, or its submission."""
         late = max((self.run.nodes[each] for each in node.deps), key=lambda each: each.end_s, default=None)
@@ -113,19 +118,21 @@ class _Walker:
         moments = [(node.submit_s, 0)]
         if late is not None:
             moments.append((late.end_s, 1))
-        if before is not None and before.end_s <= node.start_s + 1e-3:
+        # A task that ran inside of another, which waited for it, did not wait for the end of that one.
+        if before is not None and before.end_s <= min(node.end_s, node.start_s + 1e-3):
             moments.append((before.end_s, 2))
         moment, why = max(moments)
-        found.append((RUNTIME, max(0.0, node.start_s - moment)))
+        found.append((RUNTIME, max(0.0, start_s - moment)))
+        moment = min(moment, start_s)
         if why == 1 and late is not None:
-            return self._enter(late, late.end_s)
+            return self._enter(late, moment)
         if why == 2 and before is not None:
-            return self._enter(before, before.end_s)
+            return self._enter(before, moment)
         home = self.home.get(node.key)
         if home is None:
             return None
         owner, ops, _, position = home
-        return ops, position - 1, node.submit_s, owner if isinstance(owner, Node) else None
+        return ops, position - 1, moment, owner if isinstance(owner, Node) else None
 
 
 def by_function(path: list[Stretch]) -> list[tuple[str, float]]:

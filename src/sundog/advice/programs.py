@@ -90,16 +90,16 @@ def _inner(
                 ran[process].append((start, end, node))
     for process, own in ran.items():
         own.sort(key=lambda each: (each[0], -each[1]))
-        starts = [start for start, _, _ in own]
+        open_at = _OpenAt(own)
         id_ = ids[process]
         its_submits: dict[int, list[Node]] = defaultdict(list)
         its_waits: dict[int, list[Span]] = defaultdict(list)
         for child in submits.get(id_, ()):
-            parent = _running(own, starts, child.submit_s)
+            parent = open_at(child.submit_s)
             if parent is not None:
                 its_submits[parent.key].append(child)
         for span in waits.get(id_, ()):
-            parent = _running(own, starts, span.start_s)
+            parent = open_at(span.start_s)
             if parent is not None:
                 its_waits[parent.key].append(span)
         for position, (start, end, node) in enumerate(own):
@@ -112,12 +112,33 @@ def _inner(
                 node.work_s = node.wasted_s + sum(op.seconds for op in ops if op.kind == COMPUTE)
 
 
-def _running(own: Sequence[Ran], starts: Sequence[float], moment: float) -> Node | None:
-    position = bisect_right(starts, moment) - 1
-    for each in range(position, max(-1, position - 8), -1):
-        if own[each][0] <= moment <= own[each][1] + _LEAST_S:
-            return own[each][2]
-    return None
+class _OpenAt:
+    """Which task ran in a process at a moment: of several, the one that began last.
+
+    A worker that waits may run what it waits for, and that may wait in turn. So a task can be open while thousands
+    of others begin and end inside it: each task knows the one that was open when it began.
+    """
+
+    def __init__(self, own: Sequence[Ran]) -> None:
+        self._own = own
+        self._starts = [start for start, _, _ in own]
+        self._outer: list[int] = []
+        still: list[int] = []
+        for position, (start, _, _) in enumerate(own):
+            while still and own[still[-1]][1] < start:
+                still.pop()
+            self._outer.append(still[-1] if still else -1)
+            still.append(position)
+
+    def __call__(self, moment: float) -> Node | None:
+        """The task that ran then."""
+        position = bisect_right(self._starts, moment) - 1
+        while position >= 0:
+            start, end, node = self._own[position]
+            if start <= moment <= end + _LEAST_S:
+                return node
+            position = self._outer[position]
+        return None
 
 
 def _inside(own: Sequence[Ran], position: int) -> list[Ran]:
@@ -125,7 +146,8 @@ def _inside(own: Sequence[Ran], position: int) -> list[Ran]:
     _, end, node = own[position]
     found: list[Ran] = []
     reach = 0.0
-    for start, last, each in own[position + 1 :]:
+    for later in range(position + 1, len(own)):
+        start, last, each = own[later]
         if start >= end:
             break
         if each.kind == TASK and not node.actor and last <= end + _LEAST_S and start >= reach:

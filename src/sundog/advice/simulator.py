@@ -97,6 +97,8 @@ class _Player:
         self.starts, self.ends = [-1.0] * count, [-1.0] * count
         self.running: dict[int, int] = {}
         self.bytes: list[tuple[float, int]] = []
+        self.queued: set[int] = set()  # in a queue, and not begun
+        self.inside: set[int] = set()  # run by the worker that waits for them
         self.parked: deque[int] = deque()
         self.again: dict[int, int] = {}  # how many failed attempts of a node have been made
         self.killed: list[int] = []
@@ -199,10 +201,9 @@ class _Player:
         if need <= 0 or need > len(open_):
             return True
         lends = node is not None and not node.actor
-        # A waiting worker runs the awaited task itself, if no worker has begun it.
-        inline = lends and any(self.nodes[each].process == node.process for each in open_)  # type: ignore[union-attr]
+        if node is not None and lends and not op.is_wait and self._runs_itself(op, now, step, node, open_):
+            return False
         if lends and node is not None:
-            self.idle += inline
             self._release(node, now)
 
         def one(moment: float) -> None:
@@ -210,13 +211,35 @@ class _Player:
             need -= 1
             if need == 0:
                 if lends and node is not None:
-                    self.idle = max(0, self.idle - inline)
                     self._take(node)  # at once, as the runtime does: for a while there may be one too many
                 self.at(moment + (op.wake_s if op.wake_s >= 0 else self.run.costs.wake_s), step)
 
         for each in open_:
             self.waiters.setdefault(each, []).append(one)
         return False
+
+    def _runs_itself(
+        self, op: Op, now: float, step: Callable[[float], None], node: Node, open_: list[int]
+    ) -> bool:
+        """A worker that waits runs the awaited task itself, with its own CPU, if no worker has begun it.
+
+        So it is if the run shows it: one of the awaited tasks ran in the process of the task that waited.
+        """
+        if not any(self.nodes[each].process == node.process for each in op.nodes):
+            return False
+        key = min((each for each in open_ if each in self.queued), default=-1)
+        if key < 0:
+            return False
+        self.queued.discard(key)
+        self.inside.add(key)
+
+        def again(moment: float) -> None:
+            if self._wait(op, moment, step, node):
+                step(moment)
+
+        self.waiters.setdefault(key, []).append(again)
+        self.at(now + self.run.costs.busy_s, partial(self._run, self.nodes[key], 0.0))
+        return True
 
     # ------------------------------------------------------------------ processor time
     def _work(self, now: float, seconds: float, load: float, then: Callable[[float], None]) -> None:
@@ -283,14 +306,17 @@ class _Player:
 
     def _wants(self, key: int, shape: tuple[tuple[str, float], ...], now: float) -> None:
         self.queues.setdefault(shape, deque()).append(key)
+        self.queued.add(key)
         self._dispatch(now)
 
     def _dispatch(self, now: float) -> None:
         for shape, queue in self.queues.items():
             while queue and all(self.free.get(name, amount) >= amount - 1e-9 for name, amount in shape):
-                node = self.nodes[queue.popleft()]
-                self._take(node)
-                self._begin(node, now)
+                key = queue.popleft()
+                if key in self.queued:
+                    self.queued.discard(key)
+                    self._take(self.nodes[key])
+                    self._begin(self.nodes[key], now)
 
     def _take(self, node: Node) -> None:
         for name, amount in node.resources.items():
@@ -425,6 +451,8 @@ class _Player:
         elif node.kind == CREATE:
             self.actors[node.actor].ready = True
             self._serve(node.actor, now)
+        elif key in self.inside:
+            self.inside.discard(key)  # the task that waited for it goes on, with the same CPU
         else:
             self.idle += 1
             self._release(node, now)
