@@ -399,7 +399,7 @@ def test_wrong_arguments_of_a_method_raise_a_type_error(ray: ModuleType) -> None
 def test_exit_actor_outside_of_an_actor_is_an_error(ray: ModuleType) -> None:
     from sundog.actor import exit_actor
 
-    with pytest.raises(TypeError, match="not an actor"):
+    with pytest.raises(TypeError, match="does not run in an actor"):
         exit_actor()
 
 
