@@ -24,6 +24,31 @@ def test_limits_of_a_job_are_refused_by_name(name: str) -> None:
     rays.refuse_limits({name: None})
 
 
+def test_a_cluster_that_cannot_start_jobs_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rays, "_LOOK_S", 0.0)
+    answers = iter(
+        [RuntimeError("No available agent to submit job"), RuntimeError("No available agent"), "job_1"]
+    )
+
+    def submit() -> str:
+        answer = next(answers)
+        if isinstance(answer, RuntimeError):
+            raise answer
+        return answer
+
+    assert rays.submitted(submit) == "job_1"
+
+
+def test_a_refused_job_is_not_submitted_again_and_a_cluster_is_not_waited_for_for_ever() -> None:
+    def refuse(text: str) -> str:
+        raise RuntimeError(text)
+
+    with pytest.raises(RuntimeError, match="taken"):
+        rays.submitted(lambda: refuse("the id is taken"), clock=iter([0.0]).__next__)
+    with pytest.raises(RuntimeError, match="No available agent"):
+        rays.submitted(lambda: refuse("No available agent"), clock=iter([0.0, 61.0]).__next__)
+
+
 def test_output_is_followed_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rays, "_LOOK_S", 0.0)
     texts = iter(["", "a\n", "a\n", "a\nb\n"])

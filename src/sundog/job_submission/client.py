@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -219,6 +220,10 @@ class JobSubmissionClient:
             **limits,
         }
         given = {name: value for name, value in asked.items() if value is not None}
+        submit = partial(self._submit, given)
+        return rays.submitted(submit) if self.is_ray else submit()
+
+    def _submit(self, given: JsonObject) -> str:
         return str(self._json("POST", "/api/jobs/", given)["submission_id"])
 
     def stop_job(self, job_id: str) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _LIMITS = ("weight", "cpus", "memory", "object_store")
 _LOOK_S = 0.5
+_NO_AGENT = "No available agent"  # Ray's head says so until the first process that starts jobs has reported
+_AGENT_S = 60.0
 
 
 def is_ray(version: JsonObject) -> bool:
@@ -28,6 +30,22 @@ def is_ray(version: JsonObject) -> bool:
     (True, False)
     """
     return "ray_version" in version and "sundog_version" not in version
+
+
+def submitted(submit: Callable[[], str], clock: Callable[[], float] = time.monotonic) -> str:
+    """Submit a job; while the cluster is not ready to start jobs, again and again for a minute.
+
+    Raises:
+        RuntimeError: the cluster refuses the job, or is not ready in time.
+    """
+    deadline_s = clock() + _AGENT_S
+    while True:
+        try:
+            return submit()
+        except RuntimeError as error:
+            if _NO_AGENT not in str(error) or clock() >= deadline_s:
+                raise
+        time.sleep(_LOOK_S)
 
 
 def refuse_limits(asked: JsonObject) -> None:

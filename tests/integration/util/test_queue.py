@@ -171,7 +171,8 @@ def test_shutdown_ends_the_actor(ray: ModuleType, force: bool) -> None:
     queue.shutdown(force=force)
     assert queue.actor is None
     with pytest.raises(ray.exceptions.RayActorError):
-        ray.get(actor.qsize.remote())
+        for _ in range(1000):  # a kill on a Ray cluster takes a moment
+            ray.get(actor.qsize.remote())
     queue.shutdown()
 
 
