@@ -72,6 +72,8 @@ def cluster(*more: str, port: int = 0, variables: Mapping[str, str] | None = Non
         f"--temp-dir={folder}",
         "--include-dashboard=false",
         f"--ray-client-server-port={free_port()}",
+        # By default one port of the machine: the second cluster here would have no process that starts jobs.
+        f"--dashboard-agent-listen-port={free_port()}",
     ]
     environ = {
         **os.environ,

@@ -90,6 +90,14 @@ def test_attempts_that_failed_are_found_with_what_they_took() -> None:
     assert play(draft.run).length_s == pytest.approx(1.0)
 
 
+def test_one_attempt_of_many_that_failed_is_not_told_of() -> None:
+    script = Script(cpus=4)
+    nodes = [script.submit("request", 0.05, start_s=n // 4 * 0.05) for n in range(60)]
+    nodes.append(script.submit("request", 0.1, start_s=0.75, attempts=2, wasted_s=0.05))
+    script.get(*nodes)
+    assert not list(retries(script.run(), Sources()))
+
+
 def test_memory_that_is_asked_for_and_not_used_is_found() -> None:
     script = Script()
     wants = {"CPU": 1.0, "memory": 6e9}

@@ -26,15 +26,12 @@ def test_limits_of_a_job_are_refused_by_name(name: str) -> None:
 
 def test_a_cluster_that_cannot_start_jobs_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rays, "_LOOK_S", 0.0)
-    answers = iter(
-        [RuntimeError("No available agent to submit job"), RuntimeError("No available agent"), "job_1"]
-    )
+    refusals = iter(["No available agent to submit job", "No available agent"])
 
     def submit() -> str:
-        answer = next(answers)
-        if isinstance(answer, RuntimeError):
-            raise answer
-        return answer
+        for text in refusals:
+            raise RuntimeError(text)
+        return "job_1"
 
     assert rays.submitted(submit) == "job_1"
 

@@ -21,6 +21,7 @@ SHARE = 0.5  # the runtime must take at least this share of a small task's time
 _STRAGGLER = 2.5
 _ROOM = 1.25
 _BOUND = 2.0  # a task must take so many times its fair share of the CPUs to be worth splitting
+_WASTED = 0.03  # retries are told of from this share of their function's time on
 _COMPUTES = 0.5  # a task that computes uses at least this share of its cores
 
 
@@ -271,6 +272,8 @@ def retries(run: Run, sources: Sources) -> Iterator[Draft]:
             continue
         wasted = sum(node.wasted_s + node.pause_s for node in again)
         attempts = sum(node.attempts - 1 for node in again)
+        if wasted < _WASTED * sum(node.work_s + node.pause_s for node in group):
+            continue  # a rare failure that is made again is what retries are for
         kept = []
         for node in again:
             left = max(0.0, node.work_s - node.wasted_s)

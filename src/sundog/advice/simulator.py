@@ -238,7 +238,8 @@ class _Player:
                 step(moment)
 
         self.waiters.setdefault(key, []).append(again)
-        self.at(now + self.run.costs.busy_s, partial(self._run, self.nodes[key], 0.0))
+        # At once: what the runtime takes for it is in the recorded steps of the task that waits.
+        self.at(now, partial(self._run, self.nodes[key], 0.0))
         return True
 
     # ------------------------------------------------------------------ processor time
