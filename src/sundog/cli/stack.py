@@ -113,7 +113,7 @@ def _look(chosen: "Opened", target: str | None, everything: bool, patience_s: fl
         return [
             each
             for each in found
-            if target in (None, str(each.who.pid)) or each.who.process_id.startswith(str(target))
+            if target in (None, str(each.who.pid)) or _means(str(target), each.who.process_id)
         ]
     if target is None:
         seen = stacks.collect(chosen.ask, chosen.path, patience_s=patience_s)
@@ -128,7 +128,7 @@ def _look(chosen: "Opened", target: str | None, everything: bool, patience_s: fl
         each
         for each in stacks.collect(chosen.ask, chosen.path, patience_s=patience_s)
         if each.who.actor_class == target
-        or any(call.task_id.startswith(target) or call.name == target for call in each.calls)
+        or any(_means(target, call.task_id) or call.name == target for call in each.calls)
     ]
     if not seen:
         raise exits.CommandError(_no_such(chosen, target))
@@ -153,9 +153,7 @@ def _process(chosen: "Opened", target: str) -> str:
     workers, _ = chosen.ask(ListRows("workers"))
     by_pid = target.isdigit()
     found = [
-        row
-        for row in workers
-        if (by_pid and row["pid"] == int(target)) or (_is_id(target) and row["worker_id"].startswith(target))
+        row for row in workers if (by_pid and row["pid"] == int(target)) or _means(target, row["worker_id"])
     ]
     for row in found:
         if row["is_alive"]:
@@ -167,11 +165,16 @@ def _process(chosen: "Opened", target: str) -> str:
         )
     actors, _ = chosen.ask(ListRows("actors"))
     for row in actors:
-        if row["name"] == target or (_is_id(target) and row["actor_id"].startswith(target)):
+        if row["name"] == target or _means(target, row["actor_id"]):
             if row["state"] != "ALIVE":
                 raise exits.CommandError(f"actor {target} has no process now: it is {row['state']}.")
             return next((each["worker_id"] for each in workers if each["pid"] == row["pid"]), "")
     return ""
+
+
+def _means(target: str, id_hex: str) -> bool:
+    """Whether this is an id, or a beginning of it that is long enough to be meant as one."""
+    return _is_id(target) and id_hex.startswith(target)
 
 
 def _is_id(target: str) -> bool:
