@@ -168,7 +168,8 @@ def init(
             if _memory is not None:
                 resources = {**(resources or {}), "memory": _memory}
             totals = sessions.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
-            with init_options.head_of(include_dashboard, dashboard_host, dashboard_port) as head:
+            first_port = config.dashboard_port
+            with init_options.head_of(include_dashboard, dashboard_host, dashboard_port, first_port) as head:
                 started = local.start(config, totals, labels or {}, job, log_to_driver=logs, head=head)
             said = init_context.started_text(context.facts.session["name"], totals)
         else:

@@ -325,7 +325,7 @@ class Config:
         "", "Regular expression: lines of workers that match are not shown in the driver."
     )
     dashboard_port: int = _setting(
-        8265, "Port of the dashboard on 127.0.0.1; 0 takes any free one.", low=0, high=65_535
+        8265, "First port tried for the dashboard; 0 takes any free one.", low=0, high=65_535
     )
     capsule_on_failure: bool = _setting(
         True, "Keep what is needed to run a failed task again, for `sundog replay`."
@@ -351,7 +351,6 @@ class Config:
     accel_env_var_override_on_zero: bool = _setting(
         False, "Empty CUDA_VISIBLE_DEVICES in workers that get no GPU, instead of leaving it alone."
     )
-    event_loop_debug: bool = _setting(False, "Run the asyncio loops of node and actors in debug mode.")
 
 
 class Setting(NamedTuple):
@@ -469,11 +468,11 @@ def mistyped(environ: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
 def engine_asked(environ: Mapping[str, str] | None = None) -> str:
     """The engine that the environment names, without reading all other settings.
 
-    >>> engine_asked({"SUNDOG_ENGINE": "ray"})
-    'ray'
+    >>> engine_asked({"SUNDOG_ENGINE": "ray"}), engine_asked({"SUNDOG_engine": "ray"}), engine_asked({})
+    ('ray', 'ray', 'local')
     """
     env = os.environ if environ is None else environ
-    return env.get("SUNDOG_ENGINE") or "local"
+    return env.get("SUNDOG_ENGINE") or env.get("SUNDOG_engine") or "local"
 
 
 def default_temp_dir(environ: Mapping[str, str] | None = None) -> str:

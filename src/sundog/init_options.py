@@ -180,7 +180,7 @@ def take_part(job: JobSpec, address: str, runtime_env: dict[str, object] | None)
 
 
 @contextlib.contextmanager
-def head_of(wanted: bool | None, host: str, port: int | None) -> Iterator[Head | None]:
+def head_of(wanted: bool | None, host: str, port: int | None, first_port: int) -> Iterator[Head | None]:
     """The head process that a new session is to have; none unless it was asked for.
 
     Raises:
@@ -192,7 +192,7 @@ def head_of(wanted: bool | None, host: str, port: int | None) -> Iterator[Head |
     from sundog.engines import heads
 
     try:
-        head = heads.make_head(host, port)
+        head = heads.make_head(host, port, first_port)
     except heads.NotInstalled as error:
         # The program works without it: a fixture or a launcher may ask for it everywhere.
         notices.warn(str(error))

@@ -1,7 +1,6 @@
 """`sundog demo`: what it reads from a timeline, from made-up recordings."""
 
 from sundog.cli.demo import Summary, summarise
-from sundog.observe.timeline import SpanRow, TaskRow, chrome_trace
 
 
 def bar(name: str, start_s: float, seconds: float, worker: str = "w1") -> dict[str, object]:
@@ -32,15 +31,6 @@ def test_phases_waits_arrows_and_constructors_are_not_counted() -> None:
         {"ph": "M", "name": "process_name"},
     ]
     assert [summary.name for summary in summarise(events)] == ["work"]
-
-
-def test_the_recording_of_real_rows_is_read_as_it_is_written() -> None:
-    rows = [
-        TaskRow(bytes([n]), "Counter.add", 0.0, n, n + 0.5, b"w", 7, b"o", True, kind="actor_task")
-        for n in range(4)
-    ]
-    waits = [SpanRow("get", 0.0, 4.0, 6, b"o")]
-    assert summarise(chrome_trace(rows, waits)) == [Summary("Counter.add", 4, 2.0, 3.5, 1, on_actor=True)]
 
 
 def test_an_empty_recording_has_no_summary() -> None:

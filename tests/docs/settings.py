@@ -2,7 +2,8 @@
 
 Owns the table between the page's two markers; the words around it are the author's. ``python -m
 tests.docs.settings`` writes it, and `test_docs` fails while the page says something else. Whether a setting has
-an effect is read from the package itself: somewhere outside config.py a module takes that attribute.
+an effect is read from the package itself: somewhere outside config.py a module takes that attribute, or that key of
+the settings that a worker is sent.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ END = "<!-- settings:end -->"
 
 
 def attributes_of_settings(source: str) -> set[str]:
-    """The attributes that a module takes of something called ``config``, ``self.config``, ``owner.config``, …"""
+    """The attributes that a module takes of something called ``config``, ``self.config``, ``spec["config"]``, …"""
     found = set()
     for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Subscript) and _key(node.value) == "config":
+            found.add(_key(node))
         if isinstance(node, ast.Attribute):
             holder = node.value
             if isinstance(holder, ast.Call):  # config.load().temp_dir
@@ -33,8 +36,14 @@ def attributes_of_settings(source: str) -> set[str]:
                     continue
             name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
             if name == "config":
-                found.add(node.attr)
+                found.add("engine" if node.attr == "engine_asked" else node.attr)
     return found
+
+
+def _key(node: ast.expr) -> str:
+    """The text between the brackets of ``x["text"]``; "" of anything else."""
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
 
 
 def settings_in_use() -> set[str]:

@@ -25,11 +25,20 @@ def test_a_port_that_is_asked_for_is_bound(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_by_default_the_next_free_port_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as first:
-        monkeypatch.setattr(heads, "DEFAULT_PORT", first.getsockname()[1])
+        monkeypatch.setenv("SUNDOG_dashboard_port", str(first.getsockname()[1]))
         monkeypatch.setattr(heads, "_PORTS_TRIED", 1)
         _, listener = heads.make_head("localhost", None)
         with listener:
             assert listener.getsockname()[1] != first.getsockname()[1]
+
+
+def test_the_setting_of_the_port_holds_where_no_port_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        free = found.getsockname()[1]
+    monkeypatch.setenv("SUNDOG_dashboard_port", str(free))
+    info, listener = heads.make_head(None, None)
+    with listener:
+        assert info.port == free
 
 
 def test_each_head_has_another_token() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sundog.observe.records import session_rows
+from sundog.observe.records import read_session
 from sundog.serialize.fingerprint import fingerprint
 from tests.integration import drivers
 
@@ -161,7 +161,7 @@ def test_records_carry_the_fingerprint_of_the_code_that_ran(ray_session: Start, 
     prints.append(fingerprint(importlib.reload(module).value))
     ray.get(Actor.remote().hello.remote(), timeout=120)
     path = ray.init(ignore_reinit_error=True)["session_dir"]
-    tasks, _ = session_rows(path)
+    tasks = read_session(path).tasks
     assert [row.code for row in tasks if row.name == "value"] == prints
     assert prints[0] != prints[1]
     calls = {row.name: row.code for row in tasks if row.kind != "task"}

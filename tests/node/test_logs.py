@@ -284,14 +284,6 @@ def test_one_flooding_worker_does_not_delay_the_others(tmp_path: Path) -> None:
     tails.close()
 
 
-def test_lines_left_out_are_counted_and_their_file_is_named(tmp_path: Path) -> None:
-    tails = make_tails(tmp_path, 1)
-    (tmp_path / "0.out").write_text("x\n" * 30)
-    (left,) = tails.leave_out(tails.poll(1.0))
-    assert left.lines == [f"[sundog] 30 lines left out here, all of them are in {tmp_path / '0.out'}"]
-    tails.close()
-
-
 def test_following_a_worker_twice_is_refused(tmp_path: Path) -> None:
     tails = make_tails(tmp_path, 1)
     with pytest.raises(ValueError, match="followed already"):

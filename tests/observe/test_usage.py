@@ -9,7 +9,6 @@ import random
 import pytest
 
 from sundog.observe import usage
-from sundog.observe.timeline import percentile
 from sundog.observe.usage import FunctionKey, Spread, Totals
 
 
@@ -46,10 +45,8 @@ def test_percentiles_are_right_to_five_per_cent_whatever_the_batches(seeds: rang
         parts[0].merge(parts[1])
         assert parts[0].figures()["p95"] == pytest.approx(spread.figures()["p95"])
         values.sort()
-        near = [values[max(0, int(len(values) * share) - 1)] for share in (0.94, 0.96)]
-        assert 0.94 * min(near) <= spread.percentile(0.95) <= 1.06 * max(*near, percentile(values, 0.95)), (
-            seed
-        )
+        near = [values[max(0, int(len(values) * share) - 1)] for share in (0.94, 0.96, 0.97)]
+        assert 0.94 * min(near) <= spread.percentile(0.95) <= 1.06 * max(near), seed
         assert (spread.count, spread.maximum) == (len(values), values[-1])
         assert spread.total == pytest.approx(sum(values))
 

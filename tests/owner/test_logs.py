@@ -61,7 +61,6 @@ def test_identical_lines_of_other_workers_are_counted_and_shown_once_more() -> N
     for worker in range(6):
         screen.logs.feed(batch("loading", worker=worker), 1.0)
     assert screen.text() == ["(f pid=100) loading"]
-    assert screen.logs.next_flush_in_s(1.0) == FOLD_WINDOW_S
     screen.logs.flush(1.0 + FOLD_WINDOW_S)
     assert len(screen.text()) == 2
     assert screen.text()[1].startswith("(f pid=105) loading [repeated 5x across cluster]")

@@ -397,7 +397,8 @@ def test_retired_workers_serve_nobody_new() -> None:
     leases = machine(workers=2)
     grant = the_grant(leases.want(A, "f", spec(), 1, 0.0))
     idle = b"w0" if grant.worker == b"w1" else b"w1"
-    assert leases.retire("env", 1.0) == [StopWorker(idle, "retired")]
+    assert leases.retire_worker(idle) == [StopWorker(idle, "retired")]
+    assert leases.retire_worker(grant.worker) == []
     assert leases.release(grant.lease, 2.0) == [StopWorker(grant.worker, "retired")]
 
 

@@ -54,7 +54,7 @@ def test_a_worker_that_is_taken_off_is_on_no_list() -> None:
     gone = idle(here, b"gone", owner=b"me")
 
     assert here.drop_idle(gone) and not here.drop_idle(gone)
-    assert not here.idle and not here.idle_of("env") and here.take_idle(PLAIN, b"me") is None
+    assert not here.idle and here.take_idle(PLAIN, b"me") is None
 
 
 def test_while_starts_fail_only_an_idle_worker_can_serve() -> None:

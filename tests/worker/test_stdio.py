@@ -419,19 +419,6 @@ def test_one_huge_write_is_spread_over_files_at_line_ends(child: Child) -> None:
     assert os.path.exists(child.out_path + ".10")
 
 
-def test_output_of_c_code_alone_is_rotated_in_an_idle_moment(child: Child) -> None:
-    child.max_bytes = 1000
-
-    def body() -> None:
-        os.write(1, b"y" * 2000 + b"\n")
-        stdio.check_size()
-        os.write(1, b"z\n")
-
-    child.run(body)
-    assert [line for _, line in child.lines()] == ["y" * 2000, "z"]
-    assert os.path.exists(child.out_path + ".1")
-
-
 def test_a_file_that_cannot_be_written_does_not_fail_the_task(child: Child) -> None:
     def body() -> None:
         import resource

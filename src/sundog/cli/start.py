@@ -200,15 +200,16 @@ def _make_head(
     wanted: bool | None, host: str, port: int | None, settings: dict[str, object]
 ) -> "tuple[Head | None, str]":
     """The head process that the session is to have, and a note if it has none because packages are missing."""
-    from sundog import config
+    from sundog.config import load
     from sundog.engines import heads
 
-    if wanted is None and not config.load(settings).include_dashboard:
+    config = load(settings)
+    if wanted is None and not config.include_dashboard:
         wanted = False
     if wanted is False:
         return None, ""
     try:
-        return heads.make_head(host, port), ""
+        return heads.make_head(host, port, config.dashboard_port), ""
     except heads.NotInstalled as error:
         if wanted:
             raise exits.CommandError(str(error)) from None

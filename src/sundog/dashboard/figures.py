@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from sundog.wire.status import SessionStatus
 
 FUNCTIONS_MAX = 500
-OTHERS = "(others)"
 
 Labels = Mapping[str, str]
 

@@ -47,11 +47,6 @@ class TriggerWatch:
         else:
             threading.settrace(self.trace if triggers else None)
 
-    @property
-    def is_armed(self) -> bool:
-        """Whether there is anything to watch for."""
-        return bool(self._triggers)
-
     def arm_thread(self, frame: FrameType | None) -> None:
         """Before Python 3.12: trace this thread, which stands in this frame; or stop tracing it."""
         if sys.version_info >= (3, 12):

@@ -22,13 +22,11 @@ import socket
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from sundog import trust
-from sundog.config import user_environ
+from sundog import config, trust
 from sundog.plain import as_dict, plain
 
 FILE = "head.json"
 DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 8265
 NEEDED = ("starlette", "uvicorn", "websockets")
 INSTALL = "pip install 'sundog[default]'"
 _PORTS_TRIED = 32
@@ -81,12 +79,13 @@ def check_installed() -> None:
         )
 
 
-def make_head(host: str | None, port: int | None) -> Head:
+def make_head(host: str | None, port: int | None, first_port: int | None = None) -> Head:
     """Bind the port of a head process, and make its token.
 
     Args:
         host: an address of this machine; by default loopback.
-        port: 0 is any free one; None is 8265 or, if that is taken, one of the next.
+        port: 0 is any free one; None is the first port that is free, from `first_port` on.
+        first_port: by default the setting `dashboard_port`.
 
     Raises:
         PortTaken: it cannot be bound.
@@ -96,7 +95,8 @@ def make_head(host: str | None, port: int | None) -> Head:
     token = make_token()
     host = host or DEFAULT_HOST
     host = DEFAULT_HOST if host == "localhost" else host
-    ports = [port] if port is not None else [*range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED), 0]
+    first_port = config.load().dashboard_port if first_port is None else first_port
+    ports = [port] if port is not None else _ports_from(first_port)
     for each in ports:
         try:
             listener = _bind(host, each)
@@ -109,6 +109,15 @@ def make_head(host: str | None, port: int | None) -> Head:
             ) from None
         return Head(HeadInfo(host, listener.getsockname()[1], token), listener)
     raise AssertionError("the last port is tried or refused")
+
+
+def _ports_from(first: int) -> list[int]:
+    """The ports to try, in order; 0 is any free one.
+
+    >>> _ports_from(8265)[:2], _ports_from(8265)[-1], _ports_from(65_535), _ports_from(0)
+    ([8265, 8266], 0, [65535, 0], [0])
+    """
+    return [*range(first, min(first + _PORTS_TRIED, 1 << 16)), 0] if first else [0]
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -130,7 +139,7 @@ def make_token() -> str:
     Raises:
         ValueError: the variable is set, and easy to guess.
     """
-    given = user_environ().get("RAY_AUTH_TOKEN", "")
+    given = config.user_environ().get("RAY_AUTH_TOKEN", "")
     if not given:
         return secrets.token_urlsafe(_TOKEN_BYTES)
     if len(given) < _TOKEN_MIN or not given.isprintable() or not given.isascii():

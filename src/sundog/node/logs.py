@@ -7,8 +7,7 @@
 Owns: how far each log file has been read, the parsing of the marker lines that `worker/stdio.py` writes
 (its docstring has the format), and when to look again. Refuses: threads, inotify, sockets, and dropping a
 line. What a slow driver cannot take is the caller's decision: `pending_bytes` says how much waits in the
-files, `leave_out` turns lines into a count and a path. Runs in the node program, on its event loop; nothing
-here blocks beyond reading a local file.
+files. Runs in the node program, on its event loop; nothing here blocks beyond reading a local file.
 
 Guarantees: every byte of a file is read once, in order; a line is held back until its newline, and shown
 anyway when its worker is dead or when it grows past 1 MiB. A carriage return ends a *progress* line: it is
@@ -21,7 +20,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import os
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from sundog.node.crash_reports import CrashReports
@@ -413,24 +411,6 @@ class LogTails:
         for worker_id, due in again:
             self._schedule(worker_id, due)
         return batches
-
-    def leave_out(self, batches: Iterable[LogBatch]) -> list[LogBatch]:
-        """What to send instead of `batches` to a driver that cannot keep up: one line per worker and
-        stream with the number of lines left out and the file that has them all."""
-        counts: dict[tuple[bytes, bool], tuple[LogBatch, int]] = {}
-        for batch in batches:
-            first, count = counts.get((batch.worker_id, batch.is_err), (batch, 0))
-            counts[batch.worker_id, batch.is_err] = (first, count + len(batch.lines))
-        out = []
-        for (worker_id, is_err), (first, count) in counts.items():
-            entry = self._entries.get(worker_id)
-            path = "its log file"
-            if entry is not None:
-                path = entry.tail.err_path if is_err else entry.tail.out_path
-            out.append(
-                first._replace(lines=[f"[sundog] {count} lines left out here, all of them are in {path}"])
-            )
-        return out
 
     def close(self) -> None:
         """Close every file."""

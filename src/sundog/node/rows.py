@@ -44,7 +44,6 @@ class Job:
     entrypoint: str
     spec: JobSpec
     started_at: float
-    ended_at: float | None = None
     log_to_driver: bool = True
 
 

@@ -295,15 +295,3 @@ def add_traffic(index: Index, rows: SessionRows) -> None:
         )
         bytes_out = None if inline is None and made is None else (inline or 0) + (made or 0)
         rows.traffic[task.task_id, task.attempt] = Traffic(bytes_in, bytes_out, blocked_s or 0.0)
-
-
-def session_rows(path: str) -> tuple[list[TaskRow], list[SpanRow]]:
-    """Tasks and spans of a session's folder, each in the order they began."""
-    rows = read_session(path)
-    return rows.tasks, rows.spans
-
-
-def dropped_events(path: str) -> int:
-    """How many events no row is of."""
-    with opened(path) as index:
-        return index.missed()

@@ -1,8 +1,8 @@
-"""Recorded tasks and waits as a Chrome trace, and as totals per function.
+"""Recorded tasks and waits, and on which row of a Chrome trace each of them is drawn.
 
-Owns: the rows that timeline and doctor work on, and the trace's shape (the JSON array that chrome://tracing
-and ui.perfetto.dev open). Refuses: reading records, files and clocks: rows in, plain values out. Runs
-wherever it is called: the API, the CLI, the dashboard.
+Owns: the rows that timeline and doctor work on, and the numbers of processes and threads in a trace (the JSON
+array that chrome://tracing and ui.perfetto.dev open; `observe/trace.py` writes it). Refuses: reading records, files
+and clocks: rows in, plain values out. Runs wherever it is called: the API, the CLI, the dashboard.
 
 In the trace a *process* is a node and a *thread* is a worker or driver, one more row for each task that runs
 beside another in the same worker (asyncio and threaded actors): slices that overlap cannot share a row.
@@ -11,15 +11,12 @@ beside another in the same worker (asyncio and threaded actors): slices that ove
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
-from sundog.plain import JsonObject, plain
+from sundog.plain import plain
 
-_US = 1_000_000
 # Rows beyond a worker's first get numbers above any process id that Linux hands out.
 _FIRST_EXTRA_TID = 1 << 23
-_SUBMIT_SLICE_US = 1.0
 
 
 @plain(frozen=True)
@@ -71,140 +68,6 @@ class SpanRow:
     node_id: bytes = b""
     size_bytes: int = 0  # of a put
     site: str = ""  # the line of the program
-
-
-@plain(frozen=True)
-class FunctionSummary:
-    """What all finished attempts of one function took; queue time is from submission to start."""
-
-    name: str
-    kind: str
-    count: int
-    failed: int
-    total_s: float
-    mean_s: float
-    p50_s: float
-    p95_s: float
-    max_s: float
-    queue_mean_s: float
-
-
-def percentile(ordered: Sequence[float], share: float) -> float:
-    """The value below which `share` (0 to 1) of the ordered values lie, interpolated.
-
-    >>> percentile([1.0, 2.0, 3.0, 4.0], 0.5)
-    2.5
-    """
-    place = (len(ordered) - 1) * share
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
-def summarize(rows: Iterable[TaskRow]) -> list[FunctionSummary]:
-    """Totals per function and kind over the attempts that have ended, largest total first."""
-    groups: dict[tuple[str, str], list[TaskRow]] = defaultdict(list)
-    for row in rows:
-        if row.start_s is not None and row.end_s is not None:
-            groups[row.name, row.kind].append(row)
-    out = []
-    for (name, kind), group in groups.items():
-        times = sorted((row.end_s or 0.0) - (row.start_s or 0.0) for row in group)
-        queued = sum((row.start_s or 0.0) - row.submit_s for row in group)
-        total, count = sum(times), len(times)
-        out.append(
-            FunctionSummary(
-                name=name,
-                kind=kind,
-                count=count,
-                failed=sum(not row.ok for row in group),
-                total_s=total,
-                mean_s=total / count,
-                p50_s=percentile(times, 0.5),
-                p95_s=percentile(times, 0.95),
-                max_s=times[-1],
-                queue_mean_s=queued / count,
-            )
-        )
-    return sorted(out, key=lambda summary: (-summary.total_s, summary.name))
-
-
-def chrome_trace(rows: Iterable[TaskRow], spans: Iterable[SpanRow]) -> list[JsonObject]:
-    """The trace events, ready for `json.dump`: metadata first, then slices and arrows in order of time.
-
-    A task that has not started has no slice; one that still runs is drawn up to the last known moment.
-    """
-    tasks = sorted((row for row in rows if row.start_s is not None), key=lambda row: row.start_s or 0.0)
-    calls = sorted(spans, key=lambda span: (span.start_s, -span.end_s))
-    ends = [row.end_s or row.start_s or 0.0 for row in tasks] + [span.end_s for span in calls]
-    now = max(ends, default=0.0)
-    board = TraceNumbers()
-    events: list[JsonObject] = []
-    # Workers first, so that a worker's own gets and submissions find its row.
-    tids = [board.lane_for_task(row, row.end_s if row.end_s is not None else now) for row in tasks]
-    for span in calls:
-        events.append(_span_event(span, *board.lane_for_call(span)))
-    for row, tid in zip(tasks, tids):
-        events += _task_events(row, board.process(row.node_id), tid, now)
-        events += _arrow(row, board.process(row.node_id), tid, *board.row_of_owner(row.owner_id))
-    events.sort(key=lambda event: event["ts"])
-    return board.names() + events
-
-
-def _span_event(span: SpanRow, process: int, tid: int) -> dict[str, object]:
-    return {
-        "name": span.kind,
-        "cat": "driver",
-        "ph": "X",
-        "ts": span.start_s * _US,
-        "dur": (span.end_s - span.start_s) * _US,
-        "pid": process,
-        "tid": tid,
-        "args": {"detail": span.detail, **({"bytes": span.size_bytes} if span.size_bytes else {})},
-    }
-
-
-def _task_events(row: TaskRow, process: int, tid: int, now: float) -> list[dict[str, object]]:
-    start = row.start_s or 0.0
-    end = now if row.end_s is None else row.end_s
-    place = {"pid": process, "tid": tid}
-    slice_ = {"name": row.name, "cat": row.kind, "ph": "X", "ts": start * _US, "dur": (end - start) * _US}
-    args = {
-        "task_id": row.task_id.hex(),
-        "name": row.name,
-        "attempt": row.attempt,
-        "status": row.status,
-        "submitter": row.owner_id.hex(),
-        "queued_ms": (start - row.submit_s) * 1000,
-        "cpu_ms": row.cpu_s * 1000,
-        "peak_memory_bytes": row.peak_bytes,
-    }
-    event: dict[str, object] = {**slice_, **place, "args": args}
-    if row.status == "FAILED":
-        event["cname"] = "terrible"  # Chrome's name for red
-    phases = [
-        {"name": name, "cat": "phase", "ph": "X", "ts": a * _US, "dur": (b - a) * _US, **place, "args": {}}
-        for name, a, b in row.phases
-    ]
-    return [event, *phases]
-
-
-def _arrow(row: TaskRow, process: int, tid: int, from_process: int, from_tid: int) -> list[dict[str, object]]:
-    """From the submitter to the task. An arrow needs a slice at each end, so submitting gets a thin one."""
-    flow = {"name": "submit", "cat": "flow", "id": f"{row.task_id.hex()}:{row.attempt}"}
-    origin = {"ts": row.submit_s * _US, "pid": from_process, "tid": from_tid}
-    return [
-        {
-            "name": f"submit {row.name}",
-            "cat": "submit",
-            "ph": "X",
-            "dur": _SUBMIT_SLICE_US,
-            **origin,
-            "args": {},
-        },
-        {**flow, "ph": "s", **origin},
-        {**flow, "ph": "f", "bp": "e", "ts": (row.start_s or 0.0) * _US, "pid": process, "tid": tid},
-    ]
 
 
 class _Lanes:

@@ -24,7 +24,6 @@ from sundog.observe.timeline import SpanRow, TaskRow, TraceNumbers
 from sundog.plain import JsonObject, plain
 
 _US = 1_000_000
-_NODE_TID = 1 << 22
 _PHASES_MAX = 20_000  # tasks whose time before the run is drawn: beyond, a viewer has no room for it
 _PHASE_S = 1e-3
 _SITES_MAX = 50_000

@@ -45,7 +45,6 @@ class ProcessFacts:
     capture_child_tasks: bool = False
     actor_id: bytes | None = None
     actor_name: str = ""
-    actor_namespace: str = ""
     packed_handle: bytes | None = None  # the data of handles to this worker's actor, as the node keeps them
     _handle: HandleData | None = None  # the same, unpacked at the first use
     was_reconstructed: bool = False

@@ -68,10 +68,6 @@ class Frees:
         # another thread may wait in `poll` for one of these objects, which will not come
         basics.reactor.wake()
 
-    def has(self, oid: bytes) -> bool:
-        """Whether a value in this process was freed."""
-        return losses.is_freed(self.basics.objects.value(oid))
-
     # ------------------------------------------------------------------ both sides (locked)
     def asked_to_free(self, _process: bytes, message: FreeObjects) -> None:
         """A borrower frees objects that this process owns."""

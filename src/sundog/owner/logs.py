@@ -198,11 +198,6 @@ class DriverLogs:
             _write(self._progress_on, "\n")
             self._progress_on = None
 
-    def next_flush_in_s(self, now: float) -> float | None:
-        """How long until `flush(now)` may have a count to print; None when nothing is folded."""
-        waits = [seen.since + self._window_s - now for seen in self._seen.values() if seen.folded]
-        return max(0.0, min(waits)) if waits else None
-
     def _is_news(self, line: str, batch: BatchTuple, now: float, ip: str) -> bool:
         if not line or line.endswith("\r"):
             return True

@@ -22,7 +22,6 @@ _REFUSED = {
     "queue_timeout_s": "Ray tells nobody how long a task has waited until it runs. Use wait(timeout=…) and cancel()",
     "enforce_memory": "Ray's workers share the limits of their node. Use memory=, by which Ray places tasks",
 }
-_REFUSED_OF_ACTORS = {"timeout_s": "it is an option of methods"}
 
 
 def rays_options(options: TaskOptions | ActorOptions) -> dict[str, object]:

@@ -32,7 +32,7 @@ from sundog.serve.exchange import Exchange
 from sundog.serve.logs import AccessLog, configure
 from sundog.serve.packed_http import ASGI, beside, pack_answer, pack_stream, piece_beside, unpack_request
 from sundog.serve.replica_metrics import Level, ReplicaMetrics
-from sundog.serve.rows import DeploymentID, Rejection, ReplicaID, RequestMetadata
+from sundog.serve.rows import Rejection, ReplicaID, RequestMetadata
 from sundog.serve.schema import LoggingConfig, ReplicaRank
 from sundog.serve.shared_bodies import BodyPlace, BodyReaders
 from sundog.serve.user_code import UserCode
@@ -73,11 +73,9 @@ class ReplicaFacts:
     node_id: str
     actor_id: str
     worker_id: str
-    is_asgi: bool
     docs_path: str | None
     log_path: str
     metadata: dict[str, object] = field(default_factory=dict)
-    downstream: list[DeploymentID] = field(default_factory=list)
 
 
 class ReplicaActor:
@@ -127,7 +125,6 @@ class ReplicaActor:
             runtime.get_node_id(),
             runtime.get_actor_id() or "",
             runtime.get_worker_id(),
-            user.is_asgi,
             user.object.docs_path if user.is_asgi else None,
             path,
             metadata,
@@ -216,10 +213,6 @@ class ReplicaActor:
     async def parked(self) -> None:
         """Never ends while the replica lives: a caller that waits for it learns of the replica's death at once."""
         await asyncio.Event().wait()
-
-    async def get_num_ongoing_requests(self) -> int:
-        """How many requests run here."""
-        return self._ongoing
 
     async def refuse(self) -> None:
         """Take no more requests."""

@@ -183,7 +183,6 @@ class DeploymentTargets:
     board_row: int = -1  # for the number of requests that wait at proxies
     router_config: RequestRouterConfig | None = None
     autoscales: bool = False
-    metrics_interval_s: float = 10.0
 
 
 class Route(NamedTuple):
@@ -193,4 +192,3 @@ class Route(NamedTuple):
     app_name: str
     deployment: str
     timeout_s: float | None = None
-    is_asgi: bool = False

@@ -50,7 +50,6 @@ class AppSpec:
     config: JsonObject | None = None  # as the user's YAML has it
     external_scaler: bool = False
     autoscaling_policy: AutoscalingPolicy | None = None
-    is_asgi: bool = False
 
 
 @dataclass

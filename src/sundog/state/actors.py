@@ -128,7 +128,6 @@ class ActorRow:
     max_restarts: int
     spec: object
     state: str
-    registered_at: float
     changed_at: float
     incarnation: int = 0
     worker: bytes | None = None
@@ -223,7 +222,7 @@ class Actors:
                 raise NameTaken(existing, name, namespace)
             self._names[namespace, name] = actor_id
         self._rows[actor_id] = ActorRow(
-            actor_id, owner, name, namespace, detached, max_restarts, spec, DEPENDENCIES_UNREADY, now, now
+            actor_id, owner, name, namespace, detached, max_restarts, spec, DEPENDENCIES_UNREADY, now
         )
         self._by_owner.setdefault(owner, set()).add(actor_id)
         return [Publish(actor_id, DEPENDENCIES_UNREADY, None, 0)]

@@ -338,16 +338,6 @@ class Leases(Granting):
             self.tenants.lent(found.lease, is_lent=False)
         return []
 
-    def retire(self, env_key: str, now: float) -> list[Instruction]:
-        """Workers of ``env_key`` serve no new lease (its job ended, its code changed); idle ones stop."""
-        out: list[Instruction] = []
-        for worker in self._workers.values():
-            if worker.env_key == env_key and not worker.stopping:
-                worker.retired = True
-                if worker.lease is None:
-                    self._stop(worker, "retired", out)
-        return out
-
     def retire_worker(self, worker: bytes) -> list[Instruction]:
         """One worker serves no new lease (its code is out of date); it stops when it is idle."""
         out: list[Instruction] = []

@@ -131,9 +131,6 @@ class NodeState:
                     return worker
         return None
 
-    def idle_of(self, env_key: str) -> list[Worker]:
-        return list(self._idle_by_env.get(env_key, {}).values())
-
     def drop_idle(self, worker: Worker) -> bool:
         """Take ``worker`` off the idle lists; whether it was on them."""
         if self.idle.pop(worker.worker, None) is None:

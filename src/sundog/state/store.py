@@ -81,7 +81,6 @@ class Spilled:
     place: SpillPlace
     restored: bool = False
     restoring: bool = False
-    used_at: float = 0.0
     askers: list[tuple[bytes, int]] = field(default_factory=list)
 
 
@@ -94,7 +93,6 @@ class Figures:
     restored_objects: int = 0
     restored_bytes: int = 0
     rounds: int = 0
-    to_disk: int = 0
 
 
 def owner_of(name: str) -> str:
@@ -249,7 +247,6 @@ class Store:
             entry.restoring = False
             askers, entry.askers = entry.askers, []
             return [Here(process, number, entry.place, False) for process, number in askers]
-        self.figures.to_disk += self.fallback
         tenant = want.tenant if not self.quotas.fits(want.tenant, want.need) else ""
         return [Refused(want.process, want.number, not self.fallback, tenant)]
 
@@ -536,7 +533,6 @@ class Store:
         entry = self.entries.get(name)
         if entry is None:
             return [Here(process, number, None, True)]
-        entry.used_at = now
         if directly:
             return [Here(process, number, entry.place, False)]
         if entry.restored:

@@ -77,7 +77,7 @@ class ActorLife:
         note_lease(owner.ring, spec["setup"])
         owner.ring.become_actor(actor_id)
         facts.actor_id, facts.actor_name = actor_id, spec["name"]
-        facts.actor_namespace, facts.was_reconstructed = spec["namespace"], incarnation > 0
+        facts.was_reconstructed = incarnation > 0
         facts.actor_class = spec["class_name"]
         facts.packed_handle = spec["handle"]
         executor.title.become(spec["class_name"])

@@ -40,7 +40,6 @@ _time = time.time
 _loads, _dumps = pickle.loads, pickle.dumps
 _pack_event = EVENT.pack_into
 _NUMBERS = frozenset({int, float, bool})
-_FLUSH_S = 1e-3
 _NOTHING: tuple[()] = ()
 _BLOB_KEPT_BYTES = 64 << 10
 _MANY_BYTES = event_facts.MOVED_LEAST_BYTES // 2

@@ -180,14 +180,6 @@ class LogChannel:
                 _, held = self._pending.popitem()
                 self._append(held + b"\n")
 
-    def check_size(self) -> None:
-        """Rotate if C code or subprocesses alone have filled the file; for idle moments."""
-        with self._lock:
-            self._checked_at = 0.0  # other processes have written: the known size is out of date
-            place = self._locate()
-            if place is not None and place[1] >= self._max_bytes and self._may_rotate(place[1]):
-                self._rotate()
-
     def restore(self) -> None:
         """Put the log file back on its fd, whatever user code has done to the fd."""
         with self._lock:
@@ -566,12 +558,6 @@ def flush_all() -> None:
                 continue
     for channel in _channels:
         channel.flush_all()
-
-
-def check_size() -> None:
-    """Rotate files which C code or subprocesses filled; for a worker's idle moments."""
-    for channel in _channels:
-        channel.check_size()
 
 
 def restore() -> None:
