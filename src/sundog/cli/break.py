@@ -96,7 +96,7 @@ def parse_place(place: str) -> tuple[str, int]:
     path, colon, number = place.rpartition(":")
     if not colon:
         path, number = place, ""
-    if number and not number.isdigit():
+    if number and not number.isdecimal():
         raise click.UsageError(
             f"{place!r} is not a place in the code. Write FILE:LINE, where LINE is a number."
         )
@@ -142,6 +142,6 @@ def _check_expression(when: str) -> None:
 
 
 def _numbers(text: str) -> list[int]:
-    if not all(each.isdigit() for each in text.split(",")):
+    if not all(each.isdecimal() for each in text.split(",")):
         raise click.UsageError(f"--clear takes the numbers of `sundog break --list`, not {text!r}.")
     return [int(each) for each in text.split(",")]

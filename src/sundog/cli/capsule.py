@@ -12,6 +12,7 @@ import click
 
 from sundog.cli import exits, rows
 from sundog.cli.sessions import session_option
+from sundog.printable import printable
 
 _EXAMPLES = rows.examples(
     ("sundog capsule list", "the capsules of all sessions, the newest first"),
@@ -75,7 +76,7 @@ def export(task: str, file: str, session: str | None) -> int:
         raise exits.CommandError(f"there is no capsule of {task}. See: sundog capsule list")
     path, header = found
     shutil.copyfile(path, file)
-    click.echo(f"{file}: {header.name}, {os.path.getsize(file) / 1024:.0f} KiB.")
+    click.echo(f"{file}: {printable(header.name)}, {os.path.getsize(file) / 1024:.0f} KiB.")
     click.echo(
         "It holds the arguments and the environment of the task; variables that look like secrets are left out."
     )
