@@ -67,9 +67,11 @@ def test_a_place_that_is_none_is_refused(place: str, words: str) -> None:
 
 
 def test_a_line_without_code_is_refused_and_the_next_with_code_is_named(program: str) -> None:
-    with pytest.raises(click.UsageError, match="line 3 of .* holds no code that runs. The next line that does is 4"):
+    with pytest.raises(
+        click.UsageError, match=r"line 3 of .* holds no code that runs. The next line that does is 4"
+    ):
         parse_place(f"{program}:3")
-    with pytest.raises(click.UsageError, match="line 99 of .* holds no code that runs.$"):
+    with pytest.raises(click.UsageError, match=r"line 99 of .* holds no code that runs.$"):
         parse_place(f"{program}:99")
 
 

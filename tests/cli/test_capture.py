@@ -21,7 +21,9 @@ def session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
     return fake
 
 
-def test_functions_are_named_to_the_node_which_says_what_is_captured(session: FakeSession, sundog: Run) -> None:
+def test_functions_are_named_to_the_node_which_says_what_is_captured(
+    session: FakeSession, sundog: Run
+) -> None:
     session.answers = [["Model.step", "resize"]]
     done = sundog("capture", "resize", "Model.step")
     assert session.asked == [Capture(["resize", "Model.step"], True)]

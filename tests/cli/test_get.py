@@ -52,9 +52,7 @@ def test_an_id_that_nothing_has_is_an_error_that_names_the_list(
     monkeypatch.setattr(state, "get_placement_group", lambda *_: nothing)
     done = sundog("get", "placement-groups", "00")
     assert done.exit_code == 1
-    assert (
-        "there is no row 00 among the placement groups. See: sundog list placement-groups" in done.output
-    )
+    assert "there is no row 00 among the placement groups. See: sundog list placement-groups" in done.output
 
 
 def test_the_errors_of_the_state_api_become_exit_codes(monkeypatch: pytest.MonkeyPatch, sundog: Run) -> None:

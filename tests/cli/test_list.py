@@ -31,7 +31,9 @@ class FakeList:
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> FakeList:
-    fake = FakeList([TaskState(task_id="ab" * 16, name="says", state="FINISHED", required_resources={"CPU": 1.0})])
+    fake = FakeList(
+        [TaskState(task_id="ab" * 16, name="says", state="FINISHED", required_resources={"CPU": 1.0})]
+    )
     monkeypatch.setattr(module, "address_of", lambda _session, _address: "here")
     for name in ("list_tasks", "list_placement_groups"):
         monkeypatch.setattr(state, name, fake)
@@ -61,7 +63,10 @@ def test_a_program_gets_json_also_of_no_rows(listed: FakeList, sundog: Run) -> N
 def test_no_rows_are_said_in_words(listed: FakeList, sundog: Run) -> None:
     listed.rows = []
     assert sundog("list", "placement-groups").output == "There are no placement groups.\n"
-    assert sundog("list", "placement_groups", "-f", "name=x").output == "There are no placement groups like that.\n"
+    assert (
+        sundog("list", "placement_groups", "-f", "name=x").output
+        == "There are no placement groups like that.\n"
+    )
 
 
 @pytest.mark.parametrize("arguments", [("task",), ("tasks", "-f", "state"), ("tasks", "--format", "csv")])
