@@ -130,7 +130,7 @@ NAMES = {
 
 
 def reason(path: str) -> str | None:
-    """Why there is no module of this path below the package; None if nobody expects one.
+    """Why there is no module of this path below the package; None if Ray has none either.
 
     >>> reason("data.block")
     "it belongs to Ray's dataset library, and sundog runs Ray Core programs only"

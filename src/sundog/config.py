@@ -1,8 +1,8 @@
 """Every knob of sundog, and the only place in the package that reads ``os.environ``.
 
 Owns: the list of settings with their types, defaults and meaning; the rules by which a value is chosen; the
-environment that child processes inherit. Refuses: guessing. A value that does not parse, or a setting nobody
-knows, is an error that names the variable, never a silent default.
+environment that child processes inherit. Refuses: guessing. A value that does not parse, or a setting that neither
+sundog nor Ray knows, is an error that names the variable, never a silent default.
 
 Where a value comes from, strongest first::
 

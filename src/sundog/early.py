@@ -46,7 +46,7 @@ class NodeProgram:
         """Hand it its parameters, and the locks of its session: in its folder, in its shared memory.
 
         The parameters go in a file without a name: the user's whole environment is among them, and a name could
-        also be somebody else's file.
+        also be another program's file.
         """
         with _nameless_file() as file:
             file.write(params)
@@ -55,7 +55,7 @@ class NodeProgram:
             self.sock.sendmsg([b"begin"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
 
     def drop(self) -> None:
-        """It is not needed: it ends when it finds its socket closed. Leaves no zombie."""
+        """The node that was begun is not needed: it ends when it finds its socket closed. Leaves no zombie."""
         self.sock.close()
         try:
             os.waitpid(self.pid, 0)
@@ -125,7 +125,7 @@ def take(extra: Mapping[str, str] | None = None) -> NodeProgram:
 
 
 def drop() -> None:
-    """Nobody needs what was begun."""
+    """The node that was begun is not needed."""
     try:
         program = _begun.pop()
     except IndexError:

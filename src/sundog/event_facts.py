@@ -1,4 +1,5 @@
-"""Events that tell more than when a task ran: waits and who waited, objects in shared memory, bytes in and out.
+"""Events that tell more than when a task ran: waits and the task that waited, objects in shared memory, bytes in and
+out.
 
 Owns how these facts fit into the 64 bytes of an event (`events.py`) and into the header of a ring, for writers and
 readers. Written by every driver and worker, never for a small task that waits for nothing; read by `observe` and the
@@ -53,7 +54,7 @@ class UnendedWait:
 
 # ---------------------------------------------------------------------- waits
 def block(ring: AnyRing, kind: int, object_id: bytes, site: int, task_id: bytes, now: float) -> None:
-    """A get or wait begins: whoever looks at the ring sees it, also after a kill.
+    """A get or wait begins: a reader of the ring sees it, also after a kill.
 
     There is one place for it: of several threads that wait, the one that began last is seen, and none from when one
     of them goes on.

@@ -355,7 +355,7 @@ class Ring:
 
 
 def header_of(pid: int, role: str) -> bytes:
-    """The header of a ring, for who writes down what a process cannot write any more."""
+    """The header of a ring, for the process that writes down what a dead process no longer can."""
     packed = _HEADER.pack(_MAGIC, 3, pid, b"", 0.0, 0, role.encode(), b"", b"")
     return packed + bytes(HEADER_BYTES - len(packed))
 
@@ -379,7 +379,7 @@ def started_name(path: str) -> int:
 def sent_last(path: str) -> tuple[bytes, float]:
     """Which task that was sent to a process it began last, and when; no id if none.
 
-    While a task has a child run in its place, it is the task: the child of `started_last` was sent by nobody.
+    While a task has a child run in its place, it is the task: the child of `started_last` did not come by a lane.
     """
     header = _header(path)
     task_id, began = _OUTER.unpack_from(header, _OUTER_AT) if header is not None else (_NOTHING, 0.0)

@@ -306,7 +306,7 @@ class RuntimeEnvSetupError(RayError):
 
 
 class AuthenticationError(RayError):
-    """The other side did not prove who it is, or refused us."""
+    """The other side did not prove its identity, or refused us."""
 
     default = "Authentication failed."
 

@@ -280,8 +280,8 @@ def loaded_packages() -> list[str]:
 def main_decorates(attribute: bytes) -> bool:
     """Whether the program's own file has a line that begins with a decorator of this name, such as `@ray.remote`.
 
-    A guess, from the text: what is defined in that file is pickled by value. It decides what is imported early, and
-    nothing else.
+    A guess, from the text: what is defined in that file is pickled by value. The guess decides what is imported early,
+    and nothing else.
     """
     path = getattr(sys.modules.get("__main__"), "__file__", None)
     if not isinstance(path, str):

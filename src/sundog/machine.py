@@ -134,7 +134,7 @@ def title(pid: int) -> str:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether somebody has stopped a process (SIGSTOP, a debugger)."""
+    """Whether a process is stopped (SIGSTOP, a debugger)."""
     return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1] in (["T"], ["t"])
 
 

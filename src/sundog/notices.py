@@ -74,7 +74,7 @@ def settings() -> tuple[int, str | None, bool] | None:
 
 
 def error(text: str) -> None:
-    """Something that went wrong in the user's program, and that nobody else tells."""
+    """Something that went wrong in the user's program, and that no other part of sundog tells."""
     _logger().error("%s", text)
 
 
@@ -101,8 +101,8 @@ def detail(text: str) -> None:
 
 
 def _say_plainly(level: int, text: str) -> bool:
-    """Say something without `logging`, whose import takes longer than a start may: if nobody else uses it, and if the
-    result is the same. Returns whether that is so."""
+    """Say something without `logging`, whose import takes longer than a start may: if the program does not use it
+    either, and if the result is the same. Returns whether that is so."""
     if "logging" in sys.modules or not _wanted.ours or _wanted.format is not None:
         return False
     if level >= _wanted.level and sys.stderr is not None:

@@ -14,7 +14,7 @@ from sundog import events
 def has_news(path: str, after: int) -> bool:
     """Whether events may have been written after number `after`; never False when `events.read_slots` finds some.
 
-    Like that one it looks at a few slots more than the next: a thread that was killed within a write leaves its
+    Like the other reader it looks at a few slots more than the next: a thread that was killed within a write leaves its
     slot empty for ever.
     """
     try:
@@ -32,7 +32,7 @@ def has_news(path: str, after: int) -> bool:
         if rest > 0:
             data += os.pread(fd, rest * events.EVENT_BYTES, events.HEADER_BYTES)
     except OSError:
-        return True  # whoever reads it finds out
+        return True  # the reader finds out
     finally:
         os.close(fd)
     # A slot that holds an event has its number in its last eight bytes; an older one has a lower number.

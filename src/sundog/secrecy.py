@@ -1,6 +1,6 @@
 """Which environment variables look like secrets: they stay out of what is written to disk or sent to a colleague.
 
-Owns the rule. It goes by names, and by passwords in URLs; it cannot know all. Pure; any process, any thread.
+Owns the rule. The rule goes by names, and by passwords in URLs; it cannot know all. Pure; any process, any thread.
 """
 
 from __future__ import annotations

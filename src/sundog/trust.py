@@ -2,7 +2,7 @@
 
 Owns every check of ownership in sundog. A path that is read, joined, trusted or removed goes through here, and so does
 a connection before a byte from it is unpickled. Trusted is what belongs to this effective user, is no link, and
-cannot be written by others; root is nobody special (root's own session must not read a stranger's files either).
+cannot be written by others; root is a user like any other (root's own session must not read a stranger's files either).
 Refuses to trust a name twice: a folder is opened first and judged by its descriptor, so that another user who swaps
 the name in between gains nothing.
 
@@ -81,14 +81,14 @@ def is_own_file(path: str) -> bool:
 def check_container(path: str) -> str:
     """Look at a folder that the user chose for us to make folders in: /tmp, a scratch disk, /dev/shm.
 
-    It need not be this user's: what is made there is private, and in a folder with the sticky bit nobody else can
-    replace it. Links on the way are the user's choice, unless its own name is a link that another user made.
+    The folder need not be this user's: what is made there is private, and in a folder with the sticky bit no other user
+    can replace it. Links on the way are the user's choice, unless its own name is a link that another user made.
 
     Returns:
         Half a sentence of warning if others could replace what is made there; "" if they cannot.
 
     Raises:
-        Untrusted: it, or a link of its name, belongs to somebody who is neither this user nor root.
+        Untrusted: it, or a link of its name, belongs to a user who is neither this user nor root.
         OSError: it cannot be looked at.
     """
     info = os.stat(path)
@@ -135,7 +135,7 @@ def open_folder(path: str, dir_fd: int | None = None) -> int:
     """A descriptor of a trusted folder, to reach what is in it whatever becomes of its name.
 
     Raises:
-        Untrusted: it is a link, somebody else's, or others can write to it.
+        Untrusted: it is a link, another user's, or others can write to it.
         OSError: it cannot be opened.
     """
     return _judged(_open(path, _FOLDER, dir_fd), path, folder=True)
@@ -174,7 +174,7 @@ def open_log(path: str) -> int:
     a file of this user that is no log.
 
     Raises:
-        Untrusted: it is a link, no regular file, somebody else's, or has a second name.
+        Untrusted: it is a link, no regular file, another user's, or has a second name.
         OSError: it cannot be opened.
     """
     try:
@@ -326,7 +326,7 @@ def _private_homes(default: str) -> list[str]:
 def remove(path: str, last: tuple[str, ...] = ()) -> bool:
     """Remove a folder of this user with all that is in it; returns whether nothing is left of it.
 
-    Follows no link and enters no other file system. Of a folder that is somebody else's, or of what is no folder,
+    Follows no link and enters no other file system. Of a folder that is another user's, or of what is no folder,
     nothing is removed. What cannot be removed stays.
 
     Args:
@@ -469,10 +469,10 @@ def is_own_process(pid: int) -> bool:
 def open_holder(pid: int, file: int) -> int | None:
     """A pidfd of a process of this user that has a file open; None if there is no such process.
 
-    A signal sent through it reaches that process or nobody, even if the pid is given to another one.
+    A signal sent through it reaches that process or none, even if the pid is given to another one.
 
     Args:
-        pid: The process, as somebody says.
+        pid: The process, as a file or a message names it.
         file: A descriptor of the file that proves it: a session's lock, which only its node keeps open.
     """
     if pid <= 0:

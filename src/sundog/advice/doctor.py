@@ -1,6 +1,6 @@
 """`sundog.doctor()`: examine a session, and say what kept it from being faster.
 
-Owns the examination: read the records, play the run, look for every fault. Runs in the process of whoever asks; it
+Owns the examination: read the records, play the run, look for every fault. Runs in the caller's process; it
 joins no session and changes nothing.
 """
 

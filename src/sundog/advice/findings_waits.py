@@ -160,7 +160,7 @@ def _all_at_once(
 
 
 def in_line(run: Run, keys: set[int]) -> Run:
-    """Tasks and calls that stand in line start when the one before them ends: nobody has to be woken up for them."""
+    """Tasks and calls that stand in line start when the one before them ends: no worker has to be woken up for them."""
     costs = run.costs
     nodes = [run.nodes[key] for key in keys if not run.nodes[key].is_first]
     return run.changed(

@@ -1,6 +1,6 @@
 """The change to make, as a diff of the user's own lines where their shape is one that can be rewritten safely.
 
-Owns the rewriting. It is careful: a shape that it does not know gives no diff, and the change is said in words. Nothing
+Owns the rewriting. A statement of a form that it does not know gives no diff, and the change is said in words. Nothing
 is written to a file. Pure but for the source files.
 """
 

@@ -3,7 +3,7 @@
 Owns the rebuilding. Of many small tasks, neighbours of one function are folded into one row, so that a run of a million
 tasks is read in seconds and played in bounded memory. Which tasks a get waited for follows from the first and last of
 its refs and how many there were; a task that was still running when it ended was none of them. Reads the index; runs in
-the process of whoever asks.
+the caller's process.
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ class _RunReader:
         return found
 
     def _used(self) -> dict[str, dict[str, Any]]:
-        """What each driver said of its own time, at its end or when somebody asked."""
+        """What each driver said of its own time, at its end or in answer to a command."""
         rows = self.index.rows("SELECT subject, json FROM facts WHERE kind = 'used' ORDER BY at_s")
         return {subject: json.loads(text) for subject, text in rows}
 

@@ -1,4 +1,4 @@
-"""A recorded run as a graph: what each program did in order, what each task took, who waited for whom.
+"""A recorded run as a graph: what each program did in order, what each task took, which task waited for which.
 
 Owns the rows between reading, simulator and findings, and how a changed run is made of a recorded one. Times are
 seconds since the run began. Pure.

@@ -145,7 +145,7 @@ class _Player:
         return Played(end, self.starts, self.ends, self.bytes, self.killed, self.too_large)
 
     def _submit_next(self) -> bool:
-        """Nothing moves: whoever is to submit the next task waits for it, by the records.
+        """Nothing moves: by the records, the process that is to submit the next task waits for that task.
 
         It happens in asyncio actors, whose records do not tell which of several calls submitted a task, nor which it
         needs. The task is submitted when it was; if all are, the first that waits for another goes on without.
@@ -195,7 +195,7 @@ class _Player:
         """Wait for the nodes of a step; True if there is nothing to wait for."""
         known = [
             each for each in set(op.nodes) if each in self.reachable
-        ]  # who submits the others is not recorded
+        ]  # which process submits the others is not recorded
         open_ = [each for each in known if not self.done[each]]
         need = len(open_) if not op.need else op.need - (len(known) - len(open_))
         if need <= 0 or need > len(open_):

@@ -2,7 +2,7 @@
 
 Owns what goes in (values up to a size, the environment without secrets, the states of random generators if they were
 noted before the run), the quota of a session and the pace: of each function the first twenty failures of a process,
-then one a second. Refuses to change the outcome of a task: whoever calls it swallows its errors. Runs in a worker, in
+then one a second. Refuses to change the outcome of a task: the caller swallows its errors. Runs in a worker, in
 the thread of the task.
 """
 

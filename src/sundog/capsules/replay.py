@@ -1,7 +1,7 @@
 """Running a capsule again, in this process.
 
 Owns how the surroundings of the first run are made again (folder, import path, environment, random states), and the
-comparison of the two outcomes. Opening a capsule runs code: whoever calls this has asked. Of a call the state of the
+comparison of the two outcomes. Opening a capsule runs code: the caller has asked the user. Of a call the state of the
 actor before it is gone, unless the capsule holds it: then the actor is constructed anew, and the outcome says so.
 Runs in the terminal's process, main thread.
 """
@@ -32,7 +32,7 @@ _KEPT = frozenset(
 
 
 class CannotReplay(Exception):
-    """It cannot be run again; the text says why, in one sentence."""
+    """The task cannot be run again; the text says why, in one sentence."""
 
 
 class LostRef:

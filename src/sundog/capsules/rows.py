@@ -1,4 +1,4 @@
-"""What a capsule is: a header that anybody may read, and contents that run code when they are opened.
+"""What a capsule is: a header that is safe to read, and contents that run code when they are opened.
 
 ::
 

@@ -1,6 +1,6 @@
 """`sundog capsule`: the capsules of tasks: listed, shown, sent to a colleague, opened.
 
-Owns the question before a file of somebody else is opened, for that runs code. Runs in the terminal's process, main
+Owns the question before a file of another user is opened, for that runs code. Runs in the terminal's process, main
 thread.
 """
 
@@ -68,7 +68,7 @@ def list_capsules(session: str | None, limit: int) -> int:
 @click.argument("file", type=click.Path(dir_okay=False))
 @session_option
 def export(task: str, file: str, session: str | None) -> int:
-    """Copy a capsule into a file. It holds the arguments of the task: look before you send it."""
+    """Copy a capsule into a file. A capsule holds the arguments of the task: look before you send it."""
     from sundog.cli.replay import choose
 
     found = choose(task, session)

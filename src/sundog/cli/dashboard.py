@@ -28,7 +28,7 @@ from sundog.cli.sessions import opened, session_option
 def command(session: str | None, host: str, port: int | None) -> int:
     """Show a session's page in the browser.
 
-    The address that is printed has a token in it: who has the address can see the session and start jobs in it.
+    The address that is printed has a token in it: anyone with the address can see the session and start jobs in it.
     """
     from sundog import config
     from sundog.engines import heads

@@ -1,9 +1,9 @@
 # mypy: ignore-errors
 """The program that `sundog demo` runs: a user's program, written against `import ray`.
 
-It counts the primes below a limit three ways: each block awaited before the next is submitted, all blocks at
+The program counts the primes below a limit three ways: each block awaited before the next is submitted, all blocks at
 once, and through one actor. The answers agree; the time they take does not, which is what the demo shows.
-It runs in the driver's main thread. Types are not checked here: `import ray` is only sundog after
+Runs in the driver's main thread. Types are not checked here: `import ray` is only sundog after
 `sundog run` (or `sundog demo`) has said so.
 """
 

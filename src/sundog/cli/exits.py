@@ -113,7 +113,7 @@ def _say_no_answer(error: Exception) -> None:
 
 
 def _is_output_closed() -> bool:
-    """Whether nobody reads our output any more. A broken pipe may also be that of a session."""
+    """Whether the reader of our output is gone. A broken pipe may also be that of a session."""
     try:
         looked = select.poll()
         for file in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""`sundog memory`: who holds which object of a running session, by which variable, and where the memory is.
+"""`sundog memory`: which process holds which object of a running session, by which variable, and where the memory is.
 
 Owns the page; the rows are `observe.memory`'s. Runs in the terminal's process, main thread; it joins no session.
 """

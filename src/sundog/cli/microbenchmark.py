@@ -1,7 +1,7 @@
 """`sundog microbenchmark`: the headline cases on this machine, in half a minute.
 
 Owns a short list of cases, under the names that Ray's own microbenchmark gives them where it has the case,
-and a clock. It measures sundog alone; the comparison with other systems is `make bench`. Runs in the
+and a clock. The command measures sundog alone; the comparison with other systems is `make bench`. Runs in the
 terminal's process, main thread, in a session of its own that it ends.
 """
 

@@ -61,7 +61,8 @@ def show(session: str | None, form: str) -> int:
 def export(file: str, session: str | None) -> int:
     """Pack a session's records and logs into FILE; every command opens it with --session FILE.
 
-    The file has what tasks printed, the names of functions and the texts of errors. It has no objects and no arguments.
+    The file has what tasks printed, the names of functions and the texts of errors. The file has no objects and no
+    arguments.
     """
     import sundog
     from sundog.cli.progress import bar

@@ -68,7 +68,7 @@ def parse_labels(_ctx: click.Context, _option: click.Parameter, text: str | None
 
 
 def describe(info: "SessionInfo") -> str:
-    """What someone who has just started a session needs to know."""
+    """What a user needs to know after the start of a session."""
     return "\n".join(
         [
             f"Session {info.name} is running (node pid {info.node_pid}).",

@@ -1,7 +1,7 @@
 """Follows the facts that a node records: deaths, spills, samples of the machine. Cheap while nothing happens.
 
 Owns how far one session's segments were read, and the sums of what was found. Reads only blocks of facts; events of
-tasks are passed over unread, so a flood of tasks costs nothing here. Runs in the process of whoever looks, one thread.
+tasks are passed over unread, so a flood of tasks costs nothing here. Runs in the caller's process, one thread.
 """
 
 from __future__ import annotations

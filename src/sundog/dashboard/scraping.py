@@ -3,7 +3,7 @@
 Owns that socket while it runs. The kernel's table of connections tells which user connected: others are refused before
 a byte of theirs is read (the setting `metrics_port_for_all` lets them read). A request that names another host than
 loopback is refused, too: it comes from a web page. Needs no package beyond sundog's own. Ends with the session's node,
-and when nobody has asked for a minute; the node starts it again.
+and when no request has come for a minute; the node starts it again.
 
 Launched by `node/scrapes.py`. Main thread, and one thread for each connection.
 """
@@ -31,7 +31,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost"})
 
 
 def main(path: str, listener_fd: int, node_pid: int, for_all: bool = False) -> None:
-    """Answer on `listener_fd` until the node ends or nobody asks."""
+    """Answer on `listener_fd` until the node ends or no request comes for a minute."""
     import gc
 
     isolation.find_packages()
@@ -53,7 +53,7 @@ def main(path: str, listener_fd: int, node_pid: int, for_all: bool = False) -> N
 
 
 def serve(server: Server, node: int, idle_s: float = IDLE_S) -> None:
-    """Accept connections until the descriptor `node` is readable, or nobody asked for `idle_s` seconds."""
+    """Accept connections until the descriptor `node` is readable, or no request came for `idle_s` seconds."""
     poll = select.poll()
     poll.register(node, select.POLLIN)
     poll.register(server.fileno(), select.POLLIN)

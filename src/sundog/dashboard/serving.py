@@ -2,12 +2,12 @@
 
 ::
 
-    serve/status.json (who is there) ─┐
-    serve/board (who waits) ──────────┼──► ServeWatch.look ──► ServePicture: applications, deployments, replicas
+    serve/status.json (what runs) ────┐
+    serve/board (queue lengths) ──────┼──► ServeWatch.look ──► ServePicture: applications, deployments, replicas
     metrics (requests, errors, times) ┘
 
-Owns the rows of that picture, and rates between two looks. Asks nobody, so it works on ended sessions too. A file of
-another kind, or half of one, is a picture without rows. Runs in the head process, in a thread that looks.
+Owns the rows of that picture, and rates between two looks. Asks no process, so it works on ended sessions too. A file
+of another kind, or half of one, is a picture without rows. Runs in the head process, in a thread that looks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the page shows, asked of one session: its node while it runs, its records always.
 
-Owns the questions, how long an answer is shared by all who look (`_FRESH_S`), and the paging of long lists. Everything
+Owns the questions, how long an answer is shared by all pages (`_FRESH_S`), and the paging of long lists. Everything
 comes from the functions that commands use (`observe`, `util.state`); nothing here is on a task's way, and nothing is
-asked while nobody looks. Methods block: call them in a thread. Any thread may.
+asked while no page is open. Methods block: call them in a thread. Any thread may.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ class PageSource:
         return page_of(rows, wanted)
 
     def memory(self) -> MemoryPicture | None:
-        """Who holds which object; None of an ended session."""
+        """Which process holds which object; None of an ended session."""
 
         def ask() -> MemoryPicture | None:
             info = self.opened.info

@@ -6,7 +6,7 @@
 
 Owns what is kept in memory (the newest `KEPT` attempts, 29 bytes each) and the merging: tasks narrower than a few
 pixels that lie side by side become one bar that says how many they are, so a million tasks are drawn as fast as a
-thousand. Runs in the process of whoever draws; one thread at a time.
+thousand. Runs in the caller's process; one thread at a time.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@
         port(port) ──►
         end(text) ──►
 
-Owns the address, who may connect (only the user whose session it is: the folder is 0700, and both ends look at the
-other's credentials before a byte is read), and the framing. Refuses pickles: what arrives is text. One client at a
-time; one that vanishes makes room for the next. Runs in the thread of the paused task, and in the command's.
+Owns the address and the check of each client (only the user whose session it is: the folder is 0700, and both ends look
+at the other's credentials before a byte is read), and the framing. Refuses pickles: what arrives is text. One client at
+a time; one that vanishes makes room for the next. Runs in the thread of the paused task, and in the command's.
 """
 
 from __future__ import annotations

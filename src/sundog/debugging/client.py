@@ -117,5 +117,5 @@ def _completions(channel: DebugChannel, text: str, readline: ModuleType) -> list
 
 
 def is_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Whether a user can be asked."""
     return sys.stdin.isatty()

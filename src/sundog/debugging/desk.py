@@ -2,7 +2,7 @@
 
 Owns the pause from its announcement to its end: the socket, the client, what was printed and not yet shown. `readline`
 is what pdb blocks in: it shows what was printed, asks the client for a line, and meanwhile completes words. While
-nobody is attached it waits for the next client, which is shown where the task stands. Refuses to give up: a client
+no client is attached it waits for the next client, which is shown where the task stands. Refuses to give up: a client
 that vanishes leaves the task where it is. Runs in the thread of the task, in a worker.
 """
 

@@ -1,6 +1,6 @@
 """pdb in a worker, with its prompt in another terminal.
 
-Owns what differs from the pdb that everybody knows: where lines come from (`desk.py`), that leaving lets the task go
+Owns what differs from the usual pdb: where lines come from (`desk.py`), that leaving lets the task go
 on, that the frames of sundog itself are not shown, several lines at a prompt and `interact` also on Pythons whose pdb
 has neither. Refuses `run` and `restart`: a task is not started by its debugger. Runs in the thread of the task.
 """
@@ -165,7 +165,7 @@ class RemotePdb(pdb.Pdb):
     # ------------------------------------------------------------------ commands that differ
     def do_quit(self, arg: str) -> bool:
         """q(uit) | exit
-        Leave: the task goes on as if nobody had stopped it.
+        Leave: the task goes on as if it had never stopped.
         """
         self._leaves = True
         self.set_continue()

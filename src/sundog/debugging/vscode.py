@@ -1,6 +1,6 @@
 """debugpy in a worker, for VS Code and other editors that speak its protocol.
 
-Owns the one port of this process: on 127.0.0.1, opened when somebody asks for it and not before, served by a thread of
+Owns the one port of this process: on 127.0.0.1, opened at the first request for it, served by a thread of
 this process (no adapter process is left behind). debugpy is an extra (`pip install 'sundog[debug]'`). Who is served
 there can run code here, so a connection of another user is closed before a byte is read from it. Runs in a worker, in
 the thread of the task.

@@ -2,7 +2,7 @@
 
 `local` is sundog's own runtime. `current()` is the engine of this process: the driver's after `init()`,
 the worker's own inside a task. A program on another system (`ray_engine`) has none of these: there `current()` is None,
-and who finds None asks `elsewhere()`.
+and a caller that gets None asks `elsewhere()`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def when_leaving(do: Callable[[], None]) -> None:
 
 
 def leave() -> None:
-    """The session is about to be left: have those told who asked for it."""
+    """The session is about to be left: tell the functions that asked for it."""
     while _leaving:
         _leaving.pop()()
 

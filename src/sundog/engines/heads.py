@@ -5,9 +5,9 @@
     sundog start ─┐ binds the port, makes the token ─► <session>/head.json (0600)
     init()       ─┴─ hands the listening socket to the node ─► node ── starts, and starts again ──► head process
 
-Owns the choice of the port, the token, and `head.json`. Who starts a session binds the port: it can print the address
-at once, and a head process that was killed loses no connection, for the node holds the socket. Refuses to start what is
-not installed. Runs in the process that starts or asks a session; a plain `init()` does not import it.
+Owns the choice of the port, the token, and `head.json`. The process that starts a session binds the port: it can print
+the address at once, and a head process that was killed loses no connection, for the node holds the socket. Refuses to
+start what is not installed. Runs in the process that starts or asks a session; a plain `init()` does not import it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class HeadInfo:
 
 
 class Head(NamedTuple):
-    """A head process to be: its address, and the socket on which it will listen. Whoever made it closes the socket."""
+    """A head process to be: its address, and the socket on which it will listen. The process that made it closes the
+    socket."""
 
     info: HeadInfo
     listener: socket.socket

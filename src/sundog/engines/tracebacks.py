@@ -42,7 +42,7 @@ def after_failed_start(system_config: Mapping[str, object] | None) -> None:
 
 
 def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print an error that nobody caught, as the interpreter does, with our frames folded."""
+    """Print an uncaught error, as the interpreter does, with our frames folded."""
     try:
         hint_at_copy(error)
         fold(error)
@@ -78,7 +78,7 @@ def show_in_ipython() -> None:
 
 
 def show_in(shell: Shell) -> None:
-    """Have an IPython shell show errors with our frames folded, unless somebody has given it a handler already."""
+    """Have an IPython shell show errors with our frames folded, unless it has a handler already."""
     if shell.custom_exceptions:
         return
 

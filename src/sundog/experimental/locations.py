@@ -62,7 +62,7 @@ def get_object_locations(
 def get_local_object_locations(
     obj_refs: Sequence[ObjectRef[object]],
 ) -> dict[ObjectRef[object], ObjectLocation]:
-    """The same, as far as this process knows without asking anybody.
+    """The same, as far as this process knows without a question to another process.
 
     Raises:
         RuntimeError: there is no session.

@@ -6,6 +6,6 @@
                                                              ├─ reads ──► records, logs of the session
                                                              └─ starts ──► supervisor of a job ──► its entrypoint
 
-A program of its own beside the node (`node/heads.py` starts it; `sundog dashboard` runs it in the terminal). It is
-never on a task's way, and its death harms nothing. Needs the extra `sundog[default]`.
+A program of its own beside the node (`node/heads.py` starts it; `sundog dashboard` runs it in the terminal). The head
+process is never on a task's way, and its death harms nothing. Needs the extra `sundog[default]`.
 """

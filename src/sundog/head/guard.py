@@ -1,4 +1,4 @@
-"""Who may talk to the head process: every request and every WebSocket passes here first.
+"""The check of every client of the head process: every request and every WebSocket passes here first.
 
 ::
 

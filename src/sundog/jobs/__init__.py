@@ -6,7 +6,8 @@
                         ▲                                        │ holds the lock, writes job.json
                         └────────── reads job.json ◄─────────────┘
 
-One folder per job: `<session>/jobs/<submission id>/`. Whoever holds the `lock` in it writes `job.json`; all others
-read. So a job outlives its client and the head process, and a supervisor that was killed is known by its free lock.
-The parts: rows.py (what is known), records.py (the files), supervisor.py (the program), entrypoint.py (the command).
+One folder per job: `<session>/jobs/<submission id>/`. The process that holds the `lock` in it writes `job.json`; all
+others read. So a job outlives its client and the head process, and a supervisor that was killed is known by its free
+lock. The parts: rows.py (what is known), records.py (the files), supervisor.py (the program), entrypoint.py (the
+command).
 """

@@ -122,7 +122,7 @@ def end_marked(folder: JobFolder) -> None:
         except OSError:
             continue
         try:
-            # Root can read the variables of everybody's processes.
+            # Root can read the variables of all users' processes.
             if os.stat(f"/proc/{name}").st_uid != os.geteuid():
                 continue
             with open(f"/proc/{name}/environ", "rb") as file:

@@ -83,7 +83,7 @@ class JobFolder:
             return 0
 
     def take_lock(self) -> int | None:
-        """The lock's descriptor, if nobody holds it; it is given back by closing."""
+        """The lock's descriptor, if no process holds it; closing the descriptor gives the lock back."""
         try:
             lock = trust.open_file(f"{self.path}/{_LOCK}", flags=os.O_RDWR)
         except OSError:
@@ -111,7 +111,7 @@ class JobFolder:
         os.pwrite(lock, str(os.getpid()).encode(), 0)
 
     def open_holder(self) -> int | None:
-        """A pidfd of the process that holds the lock; None if nobody does."""
+        """A pidfd of the process that holds the lock; None if no process does."""
         try:
             lock = trust.open_file(f"{self.path}/{_LOCK}")
         except OSError:

@@ -144,7 +144,7 @@ def ending(
 
     Args:
         status: of `waitpid`, as an exit code: negative is a signal.
-        stopped: somebody asked for it to be stopped.
+        stopped: a user asked for it to be stopped.
         oom_kills: how many processes the kernel has killed for memory meanwhile.
         verdict: what was done to it for its own memory limit.
         limit_bytes: that limit, if the kernel killed in the job's own control group.

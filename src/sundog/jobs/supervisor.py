@@ -8,8 +8,8 @@
                             └─► job.json, under the lock
 
 Owns the job's record from its start to its end, and every process that the entrypoint leaves: they become children of
-this process and end with the job. It needs neither the head process nor its client; it ends with the session. One
-thread. Launched by the head process.
+this process and end with the job. The supervisor needs neither the head process nor its client; it ends with the
+session. One thread. Launched by the head process.
 """
 
 from __future__ import annotations

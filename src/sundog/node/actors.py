@@ -151,7 +151,7 @@ class ActorKeeper:
         return actor_id
 
     def register_unnamed(self, process: Process, message: ActorRegister) -> None:
-        """An actor without a name: nothing can go wrong, nobody waits."""
+        """An actor without a name: nothing can go wrong, and no process waits for an answer."""
         options = message.options
         self.register(process, message.actor_id, "", options["namespace"], options)
 
@@ -175,7 +175,7 @@ class ActorKeeper:
         if row is None:
             forgotten = self.actors.was_forgotten(actor_id)
             if forgotten or actor_id[:PROCESS_BYTES] not in self.node.processes:
-                # The actor ended long ago; or its creator is gone or belongs to another session: nobody will
+                # The actor ended long ago; or its creator is gone or belongs to another session: no message will
                 # register it.
                 os.close(fd)
                 reason = _FORGOTTEN if forgotten else _NEVER_KNOWN

@@ -100,7 +100,7 @@ class Causes:
         """The cause of a worker's end.
 
         Args:
-            status: the wait status; None if nobody lived to tell it.
+            status: the wait status; None if no process lived to tell it.
             peak_bytes: the most memory it had, as the kernel counted; 0 if not known.
         """
         if status is None:

@@ -97,7 +97,7 @@ class Deadlocks:
         return ("lease", b"") if row.asked else ("", b"")
 
     def _everyone(self) -> frozenset[bytes]:
-        """All processes; none if somebody may yet come: a worker that starts, a program that joins."""
+        """All processes; none if a process may yet come that helps: a worker that starts, a program that joins."""
         if self.node.persistent or self.node.leases.starting():
             return frozenset()
         return frozenset(self.node.processes)

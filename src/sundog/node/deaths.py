@@ -19,7 +19,7 @@ _FOR_MEMORY = (MEMORY, "kernel_oom")  # kills by the kernel, where the cause say
 
 
 class Deaths:
-    """Counts the ends of this node's workers that nobody asked for."""
+    """Counts the unexpected ends of this node's workers."""
 
     def __init__(self, node: Node) -> None:
         self.node = node

@@ -1,8 +1,8 @@
 """What the parts of a node ask of the node itself.
 
-A part that needs no other part knows the node by `NodeBasics`: its session, its settings, its clock and loop, who is
-connected. So a reader of such a part need not know the program (`program.py`) and all of its other parts. Parts that
-need each other still know the whole node. Owns no code: types alone, for type checkers.
+A part that needs no other part knows the node by `NodeBasics`: its session, its settings, its clock and loop, which
+process is connected. So a reader of such a part need not know the program (`program.py`) and all of its other parts.
+Parts that need each other still know the whole node. Owns no code: types alone, for type checkers.
 """
 
 from __future__ import annotations

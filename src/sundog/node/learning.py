@@ -2,10 +2,10 @@
 
 Owns the count of workers that have imported each package, and what came of it. A package counts if a worker in the
 plain environment of its job imported it from where packages are installed; the second worker decides, or the first if
-the driver had loaded it before. It is learned when the next worker is started: while the workers that are there do all
-the work, two more imports (one to try, one to keep) would be for nobody. A session that uses runtime environments, or
-has drivers with different import paths, learns nothing: what a module reads at its import must be what its worker would
-have read. Runs on the node's one thread.
+the driver had loaded it before. The zygote learns the package when the next worker is started: while the workers that
+are there do all the work, two more imports (one to try, one to keep) would help no worker. A session that uses runtime
+environments, or has drivers with different import paths, learns nothing: what a module reads at its import must be what
+its worker would have read. Runs on the node's one thread.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Learning:
             self.kib += message.kib
 
     def zygote_gone(self) -> None:
-        """It died, perhaps of what it had learned: the next one learns nothing."""
+        """The zygote died, perhaps of what it had learned: the next one learns nothing."""
         if self.learned and not self.why_not:
             self.why_not = "a zygote that had learned packages died"
         self.learned, self.kib, self.seconds = [], 0, 0.0

@@ -2,7 +2,7 @@
 
 Owns the columns' values in Ray's words, and the rows of processes and jobs that are gone (the newest `_GONE_MAX` of
 each). Refuses: changing anything, and what only owners or records know (tasks, objects). Runs on the node's only
-thread, when somebody asks.
+thread, in answer to a request.
 """
 
 from __future__ import annotations

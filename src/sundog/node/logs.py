@@ -375,7 +375,7 @@ class LogTails:
             self._schedule(worker_id, 0.0)
 
     def next_poll_in_s(self, now: float) -> float | None:
-        """How long until the next `poll` has something to look at; None when nobody is followed."""
+        """How long until the next `poll` has something to look at; None when no worker is followed."""
         self._skip_stale()
         return max(0.0, self._heap[0][0] - now) if self._heap else None
 

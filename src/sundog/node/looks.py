@@ -77,7 +77,7 @@ class Looks:
                 found.finish()
 
     def process_died(self, process_id: bytes) -> None:
-        """It will not answer any more."""
+        """The process will not answer any more."""
         for found in list(self._open.values()):
             if found.asked.pop(process_id, None) is not None and not found.asked:
                 found.finish()

@@ -1,4 +1,4 @@
-"""The session's folder, should somebody remove it while the session runs: a cleaner of temporary files, a user.
+"""The session's folder, should it be removed while the session runs: a cleaner of temporary files, a user.
 
 Owns the look for it, once a second, and making it again: its parts, the lock, the socket, and what others read to
 join. What was logged and recorded before is gone; what runs goes on. Runs on the node's only thread.
@@ -48,7 +48,7 @@ class OwnFolder:
         """Make what is missing of the folder, and lock it: a session without its lock is taken for dead.
 
         Raises:
-            OSError: it cannot be made, or somebody else made a folder of its name.
+            OSError: it cannot be made, or another user made a folder of its name.
         """
         home = os.path.dirname(self._path)
         trust.make_missing(home)

@@ -31,7 +31,7 @@ class SessionPauses:
 
     # ------------------------------------------------------------------ pauses
     def paused(self, process: Process, message: Paused) -> None:
-        """A task stands, or somebody came to its prompt or left it."""
+        """A task stands, or a user came to its prompt or left it."""
         pause = message.pause
         known = self.rows.get(pause.id)
         number = known.number if known is not None else next(self._numbers)

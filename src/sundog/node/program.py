@@ -2,7 +2,7 @@
 
 ::
 
-    driver ─┐                        ┌─ Leases (who gets which worker)      state/leases.py
+    driver ─┐                        ┌─ Leases (which owner gets which worker)      state/leases.py
     driver ─┼─ messages ─► Node ─────┼─ Actors (life of every actor)        state/actors.py
     worker ─┘              │         └─ logs, requests, sweeps
                            └─ instructions of the machines ─► messages, forks, kills
@@ -287,7 +287,7 @@ class Node:
 
     # ------------------------------------------------------------------ time
     def wake_ticks(self) -> None:
-        """Somebody waits: look after starvation soon."""
+        """A request waits: look after starvation soon."""
         if not self._ticking and self.leases.busy():
             self._ticking = True
             self.loop.after(_TICK_S, self._tick)

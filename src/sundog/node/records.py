@@ -244,7 +244,7 @@ class Records:
         self._write_facts(line)
 
     def write_early(self) -> None:
-        """Write the facts of the first moments: somebody asks for them, or there is time now."""
+        """Write the facts of the first moments: a reader asks for them, or there is time now."""
         early, self._early = self._early, None
         if early:
             self._write_facts(early)

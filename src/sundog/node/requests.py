@@ -495,7 +495,7 @@ class Requests:
             finish()
 
     def process_died(self, process_id: bytes) -> None:
-        """It will not tell any more."""
+        """The process will not tell any more."""
         if "looks" in self.__dict__:
             self.looks.process_died(process_id)
         for asked, _, finish in list(self._gathering.values()):

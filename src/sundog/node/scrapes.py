@@ -3,11 +3,11 @@
 ::
 
     nodes(), init().address_info ──► port(): a listener on 127.0.0.1, no more
-    first connection ──► the program (`dashboard/scraping.py`), with the listener; it ends when nobody asks for a minute
+    first connection ──► the program (`dashboard/scraping.py`), with the listener; it ends after a minute without one
     next connection  ──► the program again
 
-Owns the listener and the program's pid. Nothing is bound before somebody asks for the port (or chooses one:
-`metrics_export_port`), and nothing runs before somebody connects. A program that dies at once is started again ever
+Owns the listener and the program's pid. Nothing is bound before a program asks for the port (or chooses one:
+`metrics_export_port`), and nothing runs before a client connects. A program that dies at once is started again ever
 later. Runs in the node, main thread.
 """
 

@@ -275,7 +275,7 @@ class Workers:
         self.node.loop.after(_EXIT_ASK_S, ask)
 
     def exit_answer(self, process: Process, message: ExitOk) -> None:
-        """A worker says whether anybody needs it."""
+        """A worker says whether another process needs its objects."""
         if message.free and process.process_id in self.lingering:
             self.lingering.discard(process.process_id)
             if not process.kill_reason:  # the worker may be leaving by itself, and have given a reason
@@ -312,7 +312,7 @@ class Workers:
                 self.node.head.exited(pid, status) or self.node.scrapes.exited(pid, status)
 
     def lost(self, process: Process, cause: Cause) -> None:
-        """A worker is gone with its node: nobody tells its status any more."""
+        """A worker is gone with its node: no process tells its status any more."""
         self._unstarted.pop(process.process_id, None)
         self.node.processes.pop(process.process_id, None)
         if process.pid:

@@ -161,7 +161,7 @@ class Watcher:
         self._busy = (0.0, 0.0)
 
     def ended(self) -> dict[str, tuple[int, int]]:
-        """How many attempts of each function are done, and failed: reads records, asks nobody."""
+        """How many attempts of each function are done, and failed: reads records, asks no process."""
         found = self._totals.read()
         return {name: (row["count"] - row["failed"], row["failed"]) for name, row in found.items()}
 

@@ -1,4 +1,4 @@
-"""A session as a card of HTML, for notebooks: who it is, what it does now, what went wrong. No script.
+"""A session as a card of HTML, for notebooks: its name, what it does now, what went wrong. No script.
 
 ::
 

@@ -5,7 +5,7 @@
     command ── {"ask": "stacks"} ──► <session>/engine.sock ── the driver, which asks its cluster ──► answer, JSON
 
 Owns the way to the driver and back. The session's folder is its user's alone, and so is the socket in it; both ends ask
-the kernel who the other is before they read. Runs in the process of whoever looks.
+the kernel which user the other is before they read. Runs in the caller's process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Unanswered(ConnectionError):
 
 
 def has_desk(session_path: str) -> bool:
-    """Whether the driver of a session can be asked: of one that was killed, the socket is left and nobody listens."""
+    """Whether the driver of a session can be asked: of one that was killed, the socket is left and no process
+    listens."""
     if not os.path.exists(f"{session_path}/{SOCKET}"):
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
@@ -71,7 +72,7 @@ def is_elsewhere(session_path: str) -> bool:
 
 
 def unfinished(session_path: str) -> list[JsonObject]:
-    """The tasks of a running job on another engine that have not ended; none if nobody tells."""
+    """The tasks of a running job on another engine that have not ended; none if no process tells."""
     if not has_desk(session_path):
         return []
     with contextlib.suppress(Unanswered):

@@ -1,8 +1,8 @@
 """Asks the fault handler of a process that cannot run Python for its stacks, and reads what it wrote.
 
 Owns the asking: whether a process may be sent the signal, one question at a time in a session, and the parsing of
-`faulthandler`'s text. Refuses to send the signal where the program handles it itself, or where nobody does, for then it
-would end the process. Runs in the process of whoever looks; `owner/fault_dumps.py` is the other side.
+`faulthandler`'s text. Refuses to send the signal where the program handles it itself, or where there is no handler, for
+then the signal would end the process. Runs in the caller's process; `owner/fault_dumps.py` is the other side.
 """
 
 from __future__ import annotations

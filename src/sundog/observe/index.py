@@ -1,4 +1,4 @@
-"""The index: a session's records as rows in an SQLite file, brought up to date when somebody asks.
+"""The index: a session's records as rows in an SQLite file, brought up to date by each reader.
 
 ::
 
@@ -9,7 +9,7 @@
 Owns the file and how far it has read: each process' events are numbered, so an event that comes by its ring first and
 by a segment later is one row. One process at a time brings it up to date (a lock beside it); others wait for that. A
 file of another version, or a broken one, is made anew. Where none can be written (a full disk, a folder that is read
-only), it is made in memory. Nothing of what is read is run or unpickled. Runs in the process of whoever asks.
+only), it is made in memory. Nothing of what is read is run or unpickled. Runs in the caller's process.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def opened(session_path: str, told: Progress | None = None) -> Iterator[Index]:
 
 
 def open_index(session_path: str, told: Progress | None = None) -> Index:
-    """The same, for who closes it."""
+    """The same; the caller closes it."""
     os.listdir(session_path)  # raises if it cannot be read
     tell = told or progress
     lock = _lock(session_path)

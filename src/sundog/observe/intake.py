@@ -207,7 +207,7 @@ class Intake:
                 if not self._read_ring(ring):
                     return False
             except (ValueError, OverflowError, KeyError, IndexError, TypeError, struct.error):
-                self.dropped += 1  # damaged, or made by somebody else: what it holds is not known
+                self.dropped += 1  # damaged, or made by another program: what it holds is not known
             progress(done + 1, len(rings))
         return True
 
@@ -372,7 +372,7 @@ class Intake:
         task_id, last, start, end, name, kind, _, attempt, cpu_s, own_bytes, _, slot = fields
         if kind in _WAITS:
             if start >= source.blocked_s:
-                source.blocked_s = 0.0  # that one has ended
+                source.blocked_s = 0.0  # the wait has ended
             site = source.numbers.get(name, 0)
             span = (kind, source.id, start, end, task_id, 0, site, _whole(cpu_s), _whole(last), attempt)
             self._queue("spans", span)

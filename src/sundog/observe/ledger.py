@@ -4,7 +4,7 @@
 
     slots of a ring or segment ──count──► Totals (by function) ──► `usage` in summaries
 
-Owns which events count, and for which class. Refuses: reading files; who calls gives slots and names. The index counts
+Owns which events count, and for which class. Refuses: reading files; the caller gives slots and names. The index counts
 what it reads (`observe/index.py`), and what is dropped beyond the quota is counted before it goes
 (`observe/dropped.py`). Runs on one thread.
 """

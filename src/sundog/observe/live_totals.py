@@ -5,9 +5,9 @@
     records/*.seg ──new blocks──┐
     rings/*.ring ──new events───┴─► each event once, by its process and number ──► Ledger
 
-Owns how far each process's events have been counted. For who looks every second: a look reads what is new since the one
-before, 0.6 to 1.5 µs an event. The complete, lasting answer is `observe/index.py`. Reads files only; runs in
-the process of whoever watches, on one thread.
+Owns how far each process's events have been counted. For programs that look every second: a look reads what is new
+since the one before, 0.6 to 1.5 µs an event. The complete, lasting answer is `observe/index.py`. Reads files only; runs
+in the process of whoever watches, on one thread.
 """
 
 from __future__ import annotations

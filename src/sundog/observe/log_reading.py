@@ -31,7 +31,7 @@ class AttributedLines:
         self._wanted = not task
 
     def take(self, line: bytes) -> bytes | None:
-        """The line as it was printed, if it is wanted; None for a mark, or a line of somebody else."""
+        """The line as it was printed, if it is wanted; None for a mark, or a line of another task."""
         body = line[:-1] if line.endswith(b"\n") else line
         wanted = self._wanted
         found = find_mark(body)

@@ -1,6 +1,6 @@
 """The nodes of a session that were lost or ended while it ran, and what that meant to its tasks.
 
-Owns the reading of these facts from the records, and their story. Runs in the process of whoever asks.
+Owns the reading of these facts from the records, and their story. Runs in the caller's process.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Who holds which object, and where the memory of a session is: the rows of `sundog memory`.
+"""Which process holds which object, and where the memory of a session is: the rows of `sundog memory`.
 
 ::
 
     every process ──MemoryReport──► Holding rows (sizes and sites filled in from the owner) ──► groups
     /proc/<pid>/status ──► ProcessMemory        the node's store ──► figures
 
-Owns the joining of these. Pure but for `collect`, which asks the node and reads /proc. Runs in the process of whoever
-looks.
+Owns the joining of these. Pure but for `collect`, which asks the node and reads /proc. Runs in the caller's
+process.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 ::
 
-    metric files ──► sample (node, every 5 s: what has changed) ──► facts ──► History (whoever looks) ──► charts
+    metric files ──► sample (node, every 5 s: what has changed) ──► facts ──► History (the reader) ──► charts
 
 Owns which series a sample has (the first `MOST` by name), and what becomes of them in a chart: of a counter its rate,
-of a histogram the mean of what was observed, of a gauge its value. Pure. Runs in the node and in the process of whoever
-looks.
+of a histogram the mean of what was observed, of a gauge its value. Pure. Runs in the node and in the caller's
+process.
 """
 
 from __future__ import annotations

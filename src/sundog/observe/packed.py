@@ -87,7 +87,7 @@ def _members(path: str) -> list[tuple[str, int]]:
         for place, _, names in os.walk(os.path.join(path, folder)):
             found += [os.path.relpath(os.path.join(place, name), path) for name in sorted(names)]
     found += [name for name in _FILES if os.path.isfile(os.path.join(path, name))]
-    # Beside the metrics lies the token that Prometheus reads them with: that one stays at home.
+    # Beside the metrics lies the token that Prometheus reads them with: the token stays out of the file.
     found = [
         name for name in found if not name.startswith(f"{metric_files.FOLDER}/") or metric_files.is_one(name)
     ]
@@ -127,7 +127,7 @@ def is_unpacked(folder: str) -> bool:
 
 
 def name_of(folder: str) -> str:
-    """The name of an unpacked session, for people: whoever made the file chose it."""
+    """The name of an unpacked session, for people: it was chosen where the file was made."""
     try:
         with open(os.path.join(folder, MARK), encoding="utf-8") as text:
             return printable(str(json.load(text)["name"]))

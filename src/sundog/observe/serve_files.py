@@ -2,11 +2,11 @@
 
 ::
 
-    <session>/serve/status.json     who is there: applications, deployments, replicas (written by serve/telling.py)
-    <session>/serve/board           who waits: queue lengths (written by serve/board.py)
+    <session>/serve/status.json     what runs: applications, deployments, replicas (written by serve/telling.py)
+    <session>/serve/board           what waits: queue lengths (written by serve/board.py)
 
 Owns the names, the board's layout and how both are read. Serve itself is not imported: it is large, and the head
-process has no other use for it. A broken file reads as one that is not there. Runs in the process of whoever looks.
+process has no other use for it. A broken file reads as one that is not there. Runs in the caller's process.
 """
 
 from __future__ import annotations

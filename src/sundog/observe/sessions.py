@@ -96,7 +96,8 @@ def _meant(which: str, temp_dir: str | None) -> Opened:
 
 
 def _started(opened: Opened) -> Opened:
-    """A session that is still starting has no `session.json` yet. It is waited for, and not taken for an ended one."""
+    """A session that is still starting has no `session.json` yet. Such a session is waited for, and not taken for an
+    ended one."""
     if opened.is_live or opened.file or not sessions.is_alive(opened.path):
         return opened
     try:

@@ -1,8 +1,8 @@
 """The stacks of a running session: asked of every process, by signal of those that cannot answer, folded by likeness.
 
 Owns the way from a session to `SeenProcess` rows and from those to `StackGroup`s with the lines that are shown. Reads
-what processes tell (`wire/looks.py`) and source files; changes nothing. Runs in the process of whoever
-looks: a command, a dashboard.
+what processes tell (`wire/looks.py`) and source files; changes nothing. Runs in the caller's
+process: a command, a dashboard.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def collect_elsewhere(session_path: str) -> list[SeenProcess]:
 
 
 def see_by_signal(session_path: str, pid: int, kind: str) -> SeenProcess:
-    """Look at the node or the zygote, which nobody but their fault handler answers for."""
+    """Look at the node or the zygote, for which only their fault handler answers."""
     who = Who(pid, "", kind, "", "", 0.0)
     found = fault_dumps.ask(session_path, pid)
     if isinstance(found, fault_dumps.Silence):
@@ -150,7 +150,7 @@ def fold(seen: Iterable[SeenProcess], *, everything: bool = False) -> list[Stack
 
 
 def heading(group: StackGroup, now: float) -> str:
-    """The first line of a group: who, which pids, what runs and for how long."""
+    """The first line of a group: the kind of process, which pids, what runs and for how long."""
     members = group.members
     pids = ", ".join(str(each.who.pid) for each in members)
     count = f"{len(members)} × " if len(members) > 1 else ""

@@ -173,7 +173,8 @@ class TaskQuery:
             )
 
     def _orphans(self, told: set[str]) -> list[JsonObject]:
-        """What ended processes of a running session were doing for owners that have ended, too: nobody tells of it."""
+        """What ended processes of a running session were doing for owners that have ended, too: no process tells of
+        it."""
         gone = {subject for (subject,) in self.index.rows("SELECT subject FROM facts WHERE kind = 'worker'")}
         if not gone:
             return []

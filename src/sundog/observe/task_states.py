@@ -5,7 +5,7 @@ it failed. Refuses: files and sockets. `rows_of` takes what `observe.records` ha
 the node have told (`owner/description.py`), and gives one row for each attempt. Pure, in any process.
 
 The parent of a task is found when it is asked for: the task that ran in the submitting process at the moment of
-submission. In a driver that is the driver's own task; in an actor that runs several calls at a time nobody can tell
+submission. In a driver that is the driver's own task; in an actor that runs several calls at a time no record tells
 which of them it was, so it is the actor's creation, as in Ray.
 """
 

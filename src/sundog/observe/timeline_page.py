@@ -5,7 +5,7 @@
     index ──► rows of slices, names, counters (JSON) ──► pages/timeline.html ──► one file
 
 Owns the data of the page: which slices stand on which row, and what is left out when there are too many. The drawing is
-in the page itself. What users named goes into the page as JSON, never as markup. Runs in the process of whoever asks.
+in the page itself. What users named goes into the page as JSON, never as markup. Runs in the caller's process.
 """
 
 from __future__ import annotations

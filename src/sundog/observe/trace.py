@@ -6,7 +6,7 @@
 
 Owns what is drawn where: tasks on the row of their worker, gets and waits inside them, what a driver does on rows of
 its own, the node's spills and the ends of processes, arrows from submission to run and from run to get, counters of the
-machine. Which row a slice gets is `observe.timeline`'s. Runs in the process of whoever asks.
+machine. Which row a slice gets is `observe.timeline`'s. Runs in the caller's process.
 """
 
 from __future__ import annotations

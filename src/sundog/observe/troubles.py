@@ -2,7 +2,7 @@
 
 Owns the order: what can never run, what a killed session was doing, what memory killed, nodes that were lost, what
 failed (by how often), actors that died by themselves, what runs far longer than its like, what waits. Asks the gatherer
-for facts. Runs in the process of whoever asks.
+for facts. Runs in the caller's process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What had begun and not ended when the records were read: tasks, gets and waits.
 
 Owns these rows and the last moment that a session recorded, up to which they are known to last. Reads the index. Runs
-in the process of whoever asks.
+in the caller's process.
 """
 
 from __future__ import annotations

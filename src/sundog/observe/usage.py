@@ -1,7 +1,7 @@
 """What functions and classes have used: count, mean, 95th percentile and maximum of time, CPU and memory.
 
 Owns the arithmetic, and nothing else: numbers in, totals out; no file, no clock. Kept by the node for its
-session and by whoever reads a finished one (`observe/ledger.py` feeds it).
+session and by a reader of a finished one (`observe/ledger.py` feeds it).
 
 Counts, sums and maxima are exact. A percentile comes from a histogram whose buckets are 9 % wide (an eighth
 of a doubling), so it is right to 5 %, and the totals of a million tasks are as small as those of ten.

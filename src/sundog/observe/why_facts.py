@@ -1,7 +1,7 @@
 """The facts behind `why`: gathered from a session's records and, while it runs, from its node.
 
 Owns what a word means (an id or the beginning of one, a pid, a function, an actor's name) and where each fact of
-`observe.why` comes from. Decides nothing. Runs in the process of whoever asks.
+`observe.why` comes from. Decides nothing. Runs in the caller's process.
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ class Gatherer:
         return (str(rows[0]["why"]), bool(rows[0]["infeasible"])) if rows else ("", False)
 
     def _holders(self, row: JsonMapping) -> list[str]:
-        """Who has what a task waits for: tasks that run, actors, placement groups."""
+        """Which processes have what a task waits for: tasks that run, actors, placement groups."""
         wanted = set(row.get("required_resources") or {"CPU": 1})
         rows, _ = self.query.rows([("state", "=", "RUNNING")], _RUNNING_MAX, self.unfinished, detail=True)
         found = []
@@ -390,7 +390,7 @@ class Gatherer:
 
     # ------------------------------------------------------------------ all else
     def end(self, worker_id: str) -> why.ProcessEnd | None:
-        """How a process ended; None if it lives, or nobody recorded it."""
+        """How a process ended; None if it lives, or no record has it."""
         text = self.index.one("SELECT json FROM facts WHERE kind = 'worker' AND subject = ?", worker_id)
         if text is None:
             return None

@@ -1,8 +1,8 @@
 """The profile of this whole process, from a message of the node to the next.
 
 Owns the recorders that run here, by the id of their profile. A recorder ends by itself after its limit, should
-whoever asked for it be gone. What it found is written into the profile's folder. Called by `owner/profiles.py` in
-drivers and workers alike, on the thread that does what must not run under the owner's lock.
+the process that asked for it be gone. What it found is written into the profile's folder. Called by `owner/profiles.py`
+in drivers and workers alike, on the thread that does what must not run under the owner's lock.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _node(each: Any) -> JsonObject:
 
 
 class Watch:
-    """Since when each demand has waited, as far as somebody looked."""
+    """Since when each demand has waited, as far as it was looked at."""
 
     def __init__(self) -> None:
         self.last: Look = {"pending": [], "nodes": [], "starting": [], "launches": []}

@@ -1,7 +1,7 @@
 """The verbs of the public API on a Ray cluster.
 
 Users hold Ray's own refs, handles, generators and groups. Remote functions and actor classes of sundog, which exist
-before anybody knows the engine, are bound to Ray's on first use, and when they are pickled: one export for all
+before the engine is known, are bound to Ray's on first use, and when they are pickled: one export for all
 copies. Owns this binding. Runs in drivers and workers, on any thread.
 """
 

@@ -35,7 +35,7 @@ def stop() -> None:
 
 
 def stacks_of(folder: str) -> list[JsonObject]:
-    """The stacks of the workers of a job on this node: who each is, and what its fault handler wrote."""
+    """The stacks of the workers of a job on this node: the ids of each, and what its fault handler wrote."""
     found = []
     for ring in rings_in(folder):
         with open(f"{ring}.json", encoding="utf-8") as file:

@@ -118,7 +118,7 @@ class Gathering:
         self._home("look_at_residents")
 
     def stacks(self) -> list[dict[str, object]]:
-        """Where the workers of this job are, on all nodes: who each is, and what its fault handler wrote."""
+        """Where the workers of this job are, on all nodes: the ids of each, and what its fault handler wrote."""
         nodes = [self.identity.node, *self.others()]
         asked = [self.on_node(node, faults.stacks_of, self.folder_of(node)) for node in nodes]
         return [row for ref in asked for row in self.ray.get(ref, timeout=_NODE_S)]

@@ -138,7 +138,7 @@ class ClusterChronicle:
         return f"{self.path}/rings/{source.process_id.hex()}.ring"
 
     def _write_header(self, source: RecordSource, header: bytes, ahead_s: float) -> None:
-        """A ring without events: who the process is, and what it began last."""
+        """A ring without events: the ids of the process, and what it began last."""
         (task, at_s) = _BEGUN.unpack_from(header, _BEGUN_AT)
         begun = bytearray(header)
         _BEGUN.pack_into(begun, _BEGUN_AT, self.matches.id_of(task), at_s - ahead_s if at_s else 0.0)
@@ -413,12 +413,12 @@ class Home:
             self._pauses[row["id"]] = {**row, "task": task.hex(), "number": next(self._numbers)}
 
     def resumed(self, id_: str) -> None:
-        """Somebody is at its prompt."""
+        """A user is at its prompt."""
         with self._lock:
             self._pauses.pop(id_, None)
 
     def pauses(self) -> list[dict[str, object]]:
-        """The tasks that wait for somebody."""
+        """The tasks that wait for a user."""
         with self._lock:
             return list(self._pauses.values())
 
@@ -429,7 +429,7 @@ class Home:
             return self._chronicle.positions()
 
     def processes(self) -> list[dict[str, object]]:
-        """Who is known."""
+        """The processes that are known."""
         with self._lock:
             return [
                 {"process": each.process_id.hex(), "node": each.node, "pid": each.pid, "role": each.role}

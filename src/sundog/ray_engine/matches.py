@@ -1,8 +1,8 @@
-"""Puts together what two processes tell of a task: who submitted it and when, and who ran it.
+"""Puts together what two processes tell of a task: which process submitted it and when, and which ran it.
 
-Who runs a task on Ray knows eight bytes of its id; who submits it knows its own as well. A run that comes before its
-submission waits here. Owns these tables, bounded in size. Pure: events in, events out, in the layout of
-`events.EVENT`, their numbers left out. Runs in Home.
+The process that runs a task on Ray knows eight bytes of its id; the process that submits it knows the id of the owner
+as well. A run that comes before its submission waits here. Owns these tables, bounded in size. Pure: events in, events
+out, in the layout of `events.EVENT`, their numbers left out. Runs in Home.
 """
 
 from __future__ import annotations

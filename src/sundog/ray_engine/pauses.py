@@ -2,12 +2,12 @@
 
 ::
 
-    worker: pdb ── TCP, on its node's address, for who knows the token ──► sundog debug
+    worker: pdb ── TCP, on its node's address, for a client that knows the token ──► sundog debug
        └── Home is told where it stands and the token ──► the driver's desk, for its user alone
 
-Owns the stop, the token and the stream. The task waits until somebody has come and gone on; a client that vanishes
+Owns the stop, the token and the stream. The task waits until a user has come and let it go on; a client that vanishes
 makes room for the next. Everybody on the network can connect: a client that shows no token, or a wrong one, keeps
-nobody else waiting and never reaches the task. Runs in the thread of the task.
+no other client waiting and never reaches the task. Runs in the thread of the task.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def post_mortem(trace: TracebackType, error: BaseException) -> None:
 
 
 def _await_client(frame: FrameType, why: str) -> Prompt:
-    """Tell where this task stands, and wait for who has the token."""
+    """Tell where this task stands, and wait for a client that has the token."""
     import ray
 
     token = secrets.token_hex(16)

@@ -1,9 +1,9 @@
-"""This process in a Ray cluster: who it is there, and its flight recorder.
+"""This process in a Ray cluster: its ids there, and its flight recorder.
 
 Owns the one `Process` of a driver or worker, with its ring in the folder of Ray's session on this machine. Ids in the
-ring are sundog's: 8 bytes of the owner and 8 of the task. Who submits knows both; who runs a task knows its own 8
-bytes only, and leaves the owner's empty: Home puts the two together (`ray_engine/home.py`). Nothing is sent from
-here. Runs in drivers and workers, on any thread.
+ring are sundog's: 8 bytes of the owner and 8 of the task. The process that submits knows both; the process that runs a
+task knows its own 8 bytes only, and leaves the owner's empty: Home puts the two together (`ray_engine/home.py`).
+Nothing is sent from here. Runs in drivers and workers, on any thread.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _lock = threading.Lock()
 
 
 class Identity:
-    """Who a process is in its cluster."""
+    """The ids of a process in its cluster."""
 
     __slots__ = ("job", "node", "pid", "process_id", "role", "session_dir")
 
@@ -57,7 +57,7 @@ class Identity:
         self.session_dir = node.get_session_dir_path() if node is not None else ""
 
     def facts(self) -> dict[str, object]:
-        """The same, for who is told of it."""
+        """The same, as it is sent."""
         return {
             "process": self.process_id.hex(),
             "node": self.node,
@@ -133,7 +133,7 @@ class Process:
             self.ring.close()
             self.ring = None
 
-    # ------------------------------------------------------------------ who runs
+    # ------------------------------------------------------------------ running
     def current_task(self) -> tuple[bytes, int]:
         """The task that runs in this thread, its owner left out, and which attempt it is."""
         core = self._core
@@ -179,7 +179,7 @@ class Process:
         with contextlib.suppress(Exception):
             capsules.failed(self.folder, execution, error, self.config)
 
-    # ------------------------------------------------------------------ who submits
+    # ------------------------------------------------------------------ submitting
     def submitted(self, refs: object, name: str, submit_s: float, args: Any = ()) -> None:
         """Note that a task or call was submitted here, and how large what it takes along by value is."""
         ref: Any = refs
@@ -204,7 +204,7 @@ class Process:
         self.note_submission(unique_of(CREATES + handle._actor_id.binary()), name, submit_s)
 
     def note_submission(self, unique: bytes, name: str, submit_s: float) -> None:
-        """Note who submitted a task, when and where."""
+        """Note which process submitted a task, when and where."""
         ring = self.ring
         if ring is not None:
             frame = _users_frame()
@@ -251,7 +251,7 @@ def _stop(*args: object, **kwargs: object) -> None:
 
 
 def _is_in_order(error: BaseException) -> bool:
-    """Whether it is how a call ends on purpose: exit_actor(), and a generator that nobody reads on."""
+    """Whether it is how a call ends on purpose: exit_actor(), and a generator whose reader stopped."""
     return isinstance(error, (SystemExit, GeneratorExit)) or type(error).__name__ == "AsyncioActorExit"
 
 

@@ -73,7 +73,7 @@ def read_push(ring: str, after: int, names_at: int) -> Push | None:
 
 
 def rings_in(folder: str) -> list[str]:
-    """The rings of the processes of a node, but for another user's: Ray's folder is open to everybody."""
+    """The rings of the processes of a node, but for another user's: Ray's folder is open to all users."""
     return [ring for ring in glob.glob(f"{glob.escape(folder)}/rings/*.ring") if trust.is_own_file(ring)]
 
 

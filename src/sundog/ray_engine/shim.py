@@ -1,9 +1,9 @@
 """What Ray runs instead of the user's function or method: the same, with its start and end noted.
 
 A shim is a function of the same kind (plain, generator, coroutine, asynchronous generator), for Ray goes by that; it
-has no `__wrapped__`, for Ray looks behind it. It comes to Ray's workers by pickle and names this module, so the first
-one that runs in a worker brings the worker to this engine. Owns the shims, what runs in this process now, and the
-bound on time. Runs in Ray's workers, in the threads and event loops of Ray.
+has no `__wrapped__`, for Ray looks behind it. The function comes to Ray's workers by pickle and names this module, so
+the first one that runs in a worker brings the worker to this engine. Owns the shims, what runs in this process now, and
+the bound on time. Runs in Ray's workers, in the threads and event loops of Ray.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def shims(options: TaskOptions | ActorOptions | MethodOptions) -> tuple[tuple[st
 
 
 def check(given: dict[str, object]) -> None:
-    """Refuse what nobody would carry out.
+    """Refuse what neither Ray nor the shim would carry out.
 
     Raises:
         ValueError: an option that has no meaning on a Ray cluster.

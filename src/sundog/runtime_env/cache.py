@@ -1,8 +1,8 @@
 """Where installed packages are kept between sessions, and whether they can be trusted.
 
-Owns the place of pip environments: their `.pth` files run as soon as a worker uses one, so nobody but this user may
+Owns the place of pip environments: their `.pth` files run as soon as a worker uses one, so that no other user may
 ever have been able to write there. Refuses a folder that others own or can write to; then the packages are installed in
-the session's own folder, which nobody else can enter. Runs in the submitting process and in workers.
+the session's own folder, which no other user can enter. Runs in the submitting process and in workers.
 """
 
 from __future__ import annotations

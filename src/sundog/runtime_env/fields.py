@@ -316,7 +316,7 @@ def _check_hook(value: object) -> object:
 
 
 def _check_plugin_value(name: str, value: object) -> object:
-    """A plug-in's field; the plug-in itself checks it in the worker. It travels as JSON."""
+    """A plug-in's field; the plug-in itself checks it in the worker. The value travels as JSON."""
     plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
     try:
         json.dumps(plain)

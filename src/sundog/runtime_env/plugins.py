@@ -205,7 +205,7 @@ class _Setup:
         return os.path.join(self.folder, f"{hash_of([each.name])}-{hash_of([uri])}.uri")
 
     def _make_room(self, each: Loaded) -> None:
-        """Remove what nobody uses, oldest first, until the plug-in's sizes are within its limit."""
+        """Remove what no job uses, oldest first, until the plug-in's sizes are within its limit."""
         limit = plugin_settings.cache_gb(each.name) * _GIGABYTE
         start = hash_of([each.name])
         places = [

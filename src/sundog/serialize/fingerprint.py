@@ -1,6 +1,7 @@
 """The fingerprint of a function's code: equal for equal source, in every process and session.
 
-Pure. It covers what the body does (instructions, constants, names, nested functions, defaults), not where it
+Pure. The fingerprint covers what the body does (instructions, constants, names, nested functions, defaults), not where
+it
 stands: paths and line numbers are left out, so that moving a function changes nothing.
 """
 

@@ -235,8 +235,8 @@ def pack_function(function: object) -> tuple[bytes, list[bytes]]:
 def _by_name(function: object) -> bytes | None:
     """The pickle of a function or class that its module has under its name; None of any other.
 
-    cloudpickle gives the same, and takes 30 ms to import, in the middle of a start. Nobody can have told it to pickle
-    that module by value before it was imported.
+    cloudpickle gives the same, and takes 30 ms to import, in the middle of a start. No program can have told
+    cloudpickle to pickle that module by value before it was imported.
     """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if type(function) not in (type, FunctionType) or module in (None, "__main__") or "." in name:

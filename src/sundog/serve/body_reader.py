@@ -7,7 +7,8 @@
 
 Owns the connection's incoming bytes from the moment when a head with a length has been parsed until that many bytes are
 there; then they are the HTTP protocol's again. So a body of a megabyte is not cut into pieces, copied by the parser
-and joined. It never reads beyond the body: what follows on the connection is the next request. In a proxy's loop.
+and joined. The reader never reads beyond the body: what follows on the connection is the next request. In a proxy's
+loop.
 """
 
 from __future__ import annotations
@@ -68,5 +69,5 @@ class BodyReader(asyncio.BufferedProtocol):
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """The consumer has caught up."""
         self._protocol.resume_writing()

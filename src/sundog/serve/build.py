@@ -26,7 +26,7 @@ class BuiltApplication(Generic[H]):
     deployments: list[Deployment]
     route_prefix: str | None = "/"
     handles: dict[str, H] = field(default_factory=dict)
-    downstream: dict[str, list[str]] = field(default_factory=dict)  # the deployments that one is bound to
+    downstream: dict[str, list[str]] = field(default_factory=dict)  # which deployments each is bound to
 
 
 def build(

@@ -59,7 +59,7 @@ class Call:
         self.waiting_on: Future[None] | None = None
 
     def wait(self) -> Future[object]:
-        """It waits at the router from now on."""
+        """The call waits at the router from now on."""
         stage: Future[object] = Future()
         stage.set_running_or_notify_cancel()
         self.current = stage
@@ -72,14 +72,14 @@ class Call:
         generator: ObjectRefGenerator[object] | None,
         stage: Future[object],
     ) -> None:
-        """It is with a replica from now on."""
+        """The call is with a replica from now on."""
         before, self.current = self.current, stage
         self.replica, self.ref, self.generator = replica, ref, generator
         if before is not None and not before.done():
             before.set_result(MOVED)
 
     def fail(self, error: BaseException) -> None:
-        """It ends without having been sent."""
+        """The call ends without having been sent."""
         stage = self.current or self.wait()
         if not stage.done():
             stage.set_exception(error)

@@ -160,7 +160,7 @@ class DeploymentPlan:
             self.status = _S.UPDATING
 
     def scale(self, count: int) -> None:
-        """The autoscaler, or somebody outside, wants another number of replicas."""
+        """The autoscaler, or a scaler of the user's, wants another number of replicas."""
         target = self.target
         if target is None or self.is_deleting or target.num_replicas == count:
             return

@@ -37,7 +37,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Whether calls block is a property of the socket itself, for all its holders at once: a proxy whose connection was
-    # accepted by another one in the meantime would wait in accept(), and serve nobody.
+    # accepted by another one in the meantime would wait in accept(), and serve no client.
     sock.setblocking(False)
     try:
         sock.bind(address)

@@ -201,7 +201,7 @@ class _Request:
         self.meta = self._metadata(text) if self.call is None else self.call.meta
         self.request_id = self.meta.request_id
         self.sent_scope = {key: scope[key] for key in _SCOPE_KEYS if key in scope}
-        if REQUEST_ID_HEADER not in text:  # the app finds it among the headers, whoever has chosen it
+        if REQUEST_ID_HEADER not in text:  # the app finds it among the headers, chosen by the client or here
             own = (REQUEST_ID_HEADER.encode(), self.request_id.encode("latin-1", "replace"))
             self.sent_scope["headers"] = [*scope["headers"], own]
         if route.prefix != "/":

@@ -7,7 +7,7 @@
                      └─ a stream, an error, a refusal, a second request on the connection: the long way (`proxy.py`)
 
 Owns one request from its end until its answer, or until it takes the long way: as nothing has been sent to the client
-by then, nobody sees a difference. In a proxy's loop.
+by then, no client sees a difference. In a proxy's loop.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class QuickRequest:
         self._scope, self._headers, self._body = scope, headers, body
         if request_id:
             name = self._request_id = request_id.decode("latin-1")
-        else:  # the app finds it among the headers, whoever has chosen it
+        else:  # the app finds it among the headers, chosen by the client or here
             name = self._request_id = new_request_id()
             self._headers = headers = [*headers, (_REQUEST_ID, name.encode())]
         internal = self._internal_id = next_internal_id()

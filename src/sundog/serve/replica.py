@@ -482,7 +482,7 @@ class ReplicaActor:
                 exchange.task.cancel()
 
     async def http_input(self, internal_id: str, messages: list[Message]) -> bool:
-        """What the client has sent since. False: nobody listens any more."""
+        """What the client has sent since. False: the app does not listen any more."""
         exchange = self._exchanges.get(internal_id)
         if exchange is None:
             return False

@@ -292,7 +292,7 @@ class Replicas:
             plan.refusing(name)
             self.core.wake()
             config = plan.target.config
-            # A deleted deployment has no other replica that a late request could go to: nobody is to be told.
+            # A deleted deployment has no other replica that a late request could go to: no router is to be told.
             wait = 0.0 if plan.is_deleting else config.graceful_shutdown_wait_loop_s
             limit = config.graceful_shutdown_timeout_s
             with suppress(Exception, asyncio.TimeoutError):

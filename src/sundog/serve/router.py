@@ -406,7 +406,7 @@ class Router:
             self.replicas = [each for each in self.replicas if each is not replica]
 
     def retry(self, call: Call, stage: Future[object]) -> None:
-        """A replica did not take a request: look for another one. Once, whoever notices first."""
+        """A replica did not take a request: look for another one. Once, however many callers notice."""
         with call.lock:
             if call.current is not stage:
                 return

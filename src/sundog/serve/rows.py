@@ -124,7 +124,7 @@ class RequestProtocol(str, Enum):
 
 
 class DeploymentHandleSource(str, Enum):
-    """Who made a handle."""
+    """The kind of code that made a handle."""
 
     UNKNOWN = "UNKNOWN"
     PROXY = "PROXY"

@@ -6,10 +6,10 @@
                                     └──────────── mapped by the replica: one copy, into `bytes` ─────┘
 
 Owns the memory (`memfd_create`: it has no name, so nothing is left behind when a proxy is killed), its slots, and the
-rule who may read one. A slot is taken for one request and given back when the call that reads it is over. Each taking
-has a number, which stands in the slot; a replica that finds another number there than the one in its request has a
-request that nobody waits for any more, and reads nothing. Slots keep their pages, because a fresh page costs more than
-copying into an old one; the pages go back to the system when no request has needed them for a while.
+rule which users may read one. A slot is taken for one request and given back when the call that reads it is over. Each
+taking has a number, which stands in the slot; a replica that finds another number there than the one in its request has
+a request that nobody waits for any more, and reads nothing. Slots keep their pages, because a fresh page costs more
+than copying into an old one; the pages go back to the system when no request has needed them for a while.
 
 `BodyPool` runs in a proxy's loop, `BodyReaders` in a replica's.
 """
@@ -112,7 +112,7 @@ class BodyPool:
         self._free.append(index)
 
     def trim(self) -> None:
-        """Return the pages to the system if nobody took a slot since the last time; called now and then."""
+        """Return the pages to the system if no slot was taken since the last time; called now and then."""
         is_idle = not self._is_used and len(self._free) == _SLOTS
         self._is_used = False
         if is_idle and self._has_pages and self._map is not None:

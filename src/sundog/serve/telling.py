@@ -4,9 +4,9 @@
 
     controller ── when a row has changed ──► <session>/serve/status.json ──► dashboard/serving.py
 
-Owns the file and its fields. The head process reads it: that joins no session, and unpickles nothing. The file says who
-is there; how much they do is in the metrics, and how many requests wait is on the board. The last applications stay in
-it when Serve is shut down. In the controller's loop.
+Owns the file and its fields. The head process reads it, which joins no session and unpickles nothing. The file says
+what is there; how much they do is in the metrics, and how many requests wait is on the board. The last applications
+stay in it when Serve is shut down. In the controller's loop.
 """
 
 from __future__ import annotations

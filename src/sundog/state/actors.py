@@ -8,11 +8,11 @@
       kill(no_restart) · init_failed · exited · out_of_scope · owner_died · no restarts left ─────────► DEAD
 
 Owns: which actors exist, their names, on which worker each lives, how often it may come back.
-Refuses: leases and processes. It says *place this one* and *construct it there*; ``leases.py`` finds the
+Refuses: leases and processes. The machine says *place this one* and *construct it there*; ``leases.py`` finds the
 worker, the node program sends the messages.
 Runs in the node program, on its only thread.
 
-Events may come late, twice, or for an actor that nobody knows: they return ``[]``. Reports that come from a
+Events may come late, twice, or for an unknown actor: they return ``[]``. Reports that come from a
 worker (``ready``, ``init_failed``, ``exited``) may name the incarnation they speak for; those of an earlier
 one are ignored.
 
@@ -62,7 +62,7 @@ class PlaceActor(ActorInstruction):
 
 @plain(frozen=True)
 class Unplace(ActorInstruction):
-    """Withdraw that ask: nobody needs the lease any more."""
+    """Withdraw that ask: the lease is not needed any more."""
 
     actor_id: bytes
 
@@ -78,7 +78,7 @@ class Construct(ActorInstruction):
 
 @plain(frozen=True)
 class Terminate(ActorInstruction):
-    """End ``worker``: at once, or (``graceful``) after the calls that have reached it. It is not reused."""
+    """End ``worker``: at once, or (``graceful``) after the calls that have reached it. The worker is not reused."""
 
     actor_id: bytes
     worker: bytes
@@ -209,7 +209,7 @@ class Actors:
         spec: object = None,
         now: float = 0.0,
     ) -> list[ActorInstruction]:
-        """Make the actor known, and take its name. It waits for ``start``.
+        """Make the actor known, and take its name. The actor waits for ``start``.
 
         Raises:
             NameTaken: another actor has the name.
@@ -238,7 +238,7 @@ class Actors:
     def placed(self, actor_id: bytes, worker: bytes, lease: int, now: float) -> list[ActorInstruction]:
         """A lease was granted: construct it there.
 
-        If nobody waits for that lease any more (the actor died meanwhile, or already has a worker), the
+        If no actor waits for that lease any more (the actor died meanwhile, or already has a worker), the
         worker is terminated, so that no lease is lost.
         """
         row = self._rows.get(actor_id)
@@ -342,7 +342,7 @@ class Actors:
     def exited(
         self, actor_id: bytes, cause: object, incarnation: int | None = None, now: float = 0.0
     ) -> list[ActorInstruction]:
-        """Its worker ends on purpose (exit_actor): no restart, and nobody needs to be stopped."""
+        """Its worker ends on purpose (exit_actor): no restart, and no worker needs to be stopped."""
         row = self._rows.get(actor_id)
         if row is None or row.state == DEAD or not self._current(row, incarnation):
             return []
@@ -374,7 +374,7 @@ class Actors:
         return worker
 
     def _free_name(self, row: ActorRow) -> None:
-        """Nobody relies any more on the name of a dead actor."""
+        """No caller relies any more on the name of a dead actor."""
         if self.has_name(row):
             del self._names[row.namespace, row.name]
             self._leave_owner(row)

@@ -9,7 +9,7 @@ the node's actor machine (restarts). ::
     exception          0 s     0.01    0.02    0.04  … 0.2 s    Ray does not wait at all: only a spin is prevented
     crash              0 s     0.05    0.1     0.2   … 1 s      people expect the first retry at once
     restart            0 s     0.05    0.1     0.2   … 1 s      of an actor that dies young, again and again
-    memory             1 s     2       4       8     … 60 s     somebody else has to finish first
+    memory             1 s     2       4       8     … 60 s     other work has to finish first
 
 The jitter takes up to half of a delay away and never adds to it, so a schedule's cap is what it says.
 """

@@ -216,7 +216,7 @@ def choose_nodes(
 ) -> dict[int, NodeState] | None:
     """Return bundle → node for every unplaced bundle, or None when they cannot all be placed now.
 
-    ``empty`` plans as if nobody else used the nodes: whether, and where, the group could ever be.
+    ``empty`` plans as if nothing else used the nodes: whether, and where, the group could ever be.
     """
     if group.topology:
         return _in_one_domain(group, nodes, empty=empty)

@@ -1,4 +1,4 @@
-"""A cycle of waits in words: who waits where, for what, and why that cannot come.
+"""A cycle of waits in words: which task waits where, for what, and why that cannot come.
 
 Owns: the sentences of ``DeadlockError`` and its facts. Refuses: reading files; the lines of source that go with the
 stacks are handed in by the process that raises.

@@ -374,7 +374,7 @@ class Granting:
             self._gone.popitem(last=False)
 
     def _reclaim_process(self, node: NodeState, now: float, out: list[Instruction]) -> None:
-        """All processes that may exist are taken, and someone waits: ask for one back, once a second."""
+        """All processes that may exist are taken, and a request waits: ask for one back, once a second."""
         if not node.pending or not self._full(node) or node.starting_count or node.idle:
             return
         oldest = min(

@@ -56,7 +56,7 @@ class Surroundings(NamedTuple):
 
     world: World
     everyone: Callable[[], frozenset[bytes]]
-    """All processes, if the session is such that nobody else could come and help; else empty."""
+    """All processes, if the session is such that no other process could come and help; else empty."""
     who: Callable[[bytes], WaitingParty]
 
 
@@ -82,7 +82,7 @@ class _Round:
             del self.open[process]
 
     def wanted(self) -> list[bytes]:
-        """Tasks that somebody waits for and nobody has told of."""
+        """Tasks that a process waits for and no process has told of."""
         known = {task for report in self.reports.values() for task, _ in report.tasks}
         for report in self.reports.values():
             for slot in report.slots:

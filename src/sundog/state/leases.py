@@ -1,8 +1,8 @@
-"""The node's scheduler as a pure machine: who gets which worker, with which resources, and when.
+"""The node's scheduler as a pure machine: which owner gets which worker, with which resources, and when.
 
     owners ──want / release──►┌────────┐──Grant / Reclaim / Infeasible──► owners
     workers ─blocked─unblocked►│ Leases │──StartWorker / StopWorker──────► zygote, processes
-    kernel ──worker_died──────►└────────┘──GroupReady / GroupRemoved─────► whoever waits for the group
+    kernel ──worker_died──────►└────────┘──GroupReady / GroupRemoved─────► the process that waits for the group
 
 Owns: the resources of all nodes, their workers, every lease, the queues of requests, placement groups.
 Refuses: sockets, processes, clocks (``now`` is given), and what runs on a lease: that is between owner and
@@ -270,7 +270,7 @@ class Leases(Granting):
         return [StartWorker(node_id, env_key)]
 
     def worker_start_failed(self, node_id: bytes, env_key: str, now: float) -> list[Instruction]:
-        """A process that StartWorker asked for did not come up. It is tried again, later each time."""
+        """A process that StartWorker asked for did not come up. The start is tried again, later each time."""
         node = self._nodes.get(node_id)
         if node is None or not self._start_ended(node, env_key):
             return []
@@ -327,7 +327,7 @@ class Leases(Granting):
         return out
 
     def unblocked(self, worker: bytes, now: float) -> list[Instruction]:
-        """The worker goes on. It has its CPU at once, taken or not: waiting for it could deadlock."""
+        """The worker goes on. The worker has its CPU at once, taken or not: waiting for the CPU could deadlock."""
         found = self._workers.get(worker)
         if found is None or not found.blocked or found.lease is None or found.stopping:
             return []
@@ -470,7 +470,7 @@ class Leases(Granting):
         return next((node.workers[owner] for node in self._nodes.values() if owner in node.workers), None)
 
     def shortage(self, owner: bytes, key: Hashable) -> Shortage | None:
-        """Return what a waiting request lacks and which leases have it; None if it may go on without anybody's help."""
+        """Return what a waiting request lacks and which leases have it; None if it may go on without help."""
         from sundog.state import shortage  # rarely needed, and start-up time counts
 
         want = self._wants.get(owner, {}).get(key)
@@ -502,7 +502,7 @@ class Leases(Granting):
         return len(self._leases)
 
     def idle_workers(self) -> list[bytes]:
-        """Return the workers that serve nobody."""
+        """Return the workers without a lease."""
         return [worker for node in self._nodes.values() for worker in node.idle]
 
     def group_table(self) -> list[GroupRow]:

@@ -7,7 +7,7 @@ order. Every owner has one `Lineage`, called under the owner's lock.
 How long a row stays
 --------------------
 While a result of its task is referenced, or a row kept for a later task *needs* one of them. So an argument
-keeps its lineage, not its value: when nobody refers to it any more its segment is given back, and it is
+keeps its lineage, not its value: when no ref to it is left its segment is given back, and it is
 computed again if it is ever wanted::
 
     a = load.remote()        row load          results {a}
@@ -120,7 +120,7 @@ class Lineage:
         return sorted(out, key=lambda step: step[0] != "hold")
 
     def freed(self, oid: bytes) -> list[Instruction]:
-        """Nobody refers to an object any more: its value is gone, its row stays only if others need it."""
+        """No ref to an object is left: its value is gone, its row stays only if others need it."""
         out: list[Instruction] = []
         task_id = task_of(oid)
         row = self.rows.get(task_id)

@@ -8,7 +8,7 @@
 
 A process that was told to end gives its memory back bit by bit. Use may be below the limit for a moment, so that what
 runs goes on, and above it again while the rest of that memory is still to come: then everything is stopped once more,
-and nobody else is ended, until the process is dead and what it held is free.
+and no other process is ended, until the process is dead and what it held is free.
 
 Owns: the threshold, the order (idle, then what can be tried again, then the most recently started), one at a time,
 and how a task that is ended may be tried again. While it decides, what runs is stopped, so that memory cannot fill

@@ -29,7 +29,7 @@ class Worker:
     idle_since: float = 0.0
     last_owner: bytes = b""
     with_gpu: bool | None = None
-    """Whether what it served had a share of an accelerator. None: it has served nobody yet, and may serve either."""
+    """Whether what it served had a share of an accelerator. None: it has served no lease yet, and may serve either."""
 
     def suits(self, shape: SpecQueue) -> bool:
         """Whether it may serve ``shape``: libraries see the GPUs of their first moment, so the kinds never mix."""
@@ -91,7 +91,7 @@ class NodeState:
     spread_turn: int = 0
     """When it was last chosen by the strategy SPREAD, as a sequence number."""
     draining: bool = False
-    """It is to leave: what runs on it goes on, and nothing more is placed there."""
+    """The node is to leave: what runs on it goes on, and nothing more is placed there."""
     reclaimed_at: float = float("-inf")
     """When a lease was last asked back because all the workers that may exist are taken."""
     _idle_by_env: dict[str, OrderedDict[bytes, Worker]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Who still needs which object: reference counting between processes, as a pure state machine.
+"""Which processes still need which object: reference counting between processes, as a pure state machine.
 
 Owns the counts. Refuses to free anything: it only says, in instructions, what is free and what to
 tell whom. Every process that holds refs has one `References`; its owner calls it under its lock.
@@ -32,7 +32,7 @@ from collections.abc import Iterable
 from sundog.ids import PROCESS_BYTES
 
 # Instructions, drained by the caller with `take()`:
-#   ("free", object_id)            nobody needs it: drop the value, recycle or unlink its segment
+#   ("free", object_id)            no process needs it: drop the value, recycle or unlink its segment
 #   ("gone", object_id)            a borrowed ref has no hold left here: drop its cached value
 #   ("send", process_id, message)  tell another process; messages are handled by `on_message` there
 #   ("lost", object_id)            the owner had freed it already: reading it is an error
@@ -54,7 +54,7 @@ class Owned:
 
 
 class BorrowedRef:
-    """An object of someone else's that this process holds."""
+    """An object of another owner that this process holds."""
 
     __slots__ = ("debts", "local", "pending", "registered")
 
@@ -68,7 +68,7 @@ class BorrowedRef:
 class References:
     """The reference table of one process.
 
-    An owned object that nobody but its maker holds has no entry: its one hold is implicit, so the
+    An owned object that only its maker holds has no entry: its one hold is implicit, so the
     common life of an object (made, read, dropped) costs one dict look-up here.
     """
 

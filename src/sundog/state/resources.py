@@ -2,7 +2,7 @@
 
 Owns: the conversion between the user's floats and the integers used inside (one unit is 1e-4, so sums never
 drift), and ``Pool``: what a node, or one bundle of a placement group, has, and what of it is free right now.
-Refuses: any policy. Who may draw, and from which pool, is decided in ``leases.py``.
+Refuses: any policy. Which request may draw, and from which pool, is decided in ``leases.py``.
 Runs in the node program, on its only thread; the simulator runs it in tests.
 """
 
@@ -128,7 +128,7 @@ class Pool:
     takes its CPU back at once, because waiting for it could deadlock); a demand for a resource that is
     negative never fits.
 
-    A reservation names one holder for whom what is free, and becomes free, is kept: everybody else fits only
+    A reservation names one holder for whom what is free, and becomes free, is kept: every other request fits only
     beside it.
     """
 
@@ -154,7 +154,7 @@ class Pool:
         return twin
 
     def could_fit(self, need: Demand) -> bool:
-        """Whether ``need`` would fit if nobody else drew anything."""
+        """Whether ``need`` would fit if nothing else were drawn."""
         totals = self.totals
         for name, units in need:
             if units > totals.get(name, 0) or (name in KINDS and _pick(self.slots[name], units) is None):

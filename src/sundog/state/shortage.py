@@ -1,8 +1,8 @@
-"""What a request for a lease, or a placement group, lacks, and who has it: the resources in a deadlock.
+"""What a request for a lease, or a placement group, lacks, and which leases have it: the resources in a deadlock.
 
 Owns: the reading of pools and leases for one waiting request. Refuses: changing anything, and guessing: where
-the reason is another than a resource that somebody holds (a worker that starts, a request that fits nowhere, room
-kept for somebody else), the answer is None, "it may go on by itself".
+the reason is another than a resource that another lease holds (a worker that starts, a request that fits nowhere, room
+kept for another request), the answer is None, "it may go on by itself".
 Runs in the node program, on its only thread, when a deadlock is looked for.
 """
 

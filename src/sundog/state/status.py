@@ -1,7 +1,7 @@
 """Rows for ``sundog status`` and the state API: what waits and why, what is held, which groups exist.
 
 Owns: the wording of *why* a request waits. Refuses: changing anything.
-Runs in the node program, on its only thread, when somebody asks.
+Runs in the node program, on its only thread, in answer to a request.
 """
 
 from __future__ import annotations

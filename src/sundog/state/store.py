@@ -1,4 +1,4 @@
-"""The object store's limit: who may fill how much, what is moved to disk, and what comes back.
+"""The object store's limit: which process may fill how much, what is moved to disk, and what comes back.
 
 Pure: events and a clock in, instructions out. The sum that it keeps::
 
@@ -64,7 +64,7 @@ _DISK_REST_S = 1.0
 
 @plain()
 class RoomWant:
-    """Somebody waits for room: a put, or an object that is to come back (`name`)."""
+    """Something waits for room: a put, or an object that is to come back (`name`)."""
 
     process: bytes
     number: int
@@ -348,7 +348,7 @@ class Store:
         self._scanned_at = now
 
     def _serve_only(self) -> list[Step]:
-        """Give what there is, in turn. A process whose job is at its own limit holds up nobody."""
+        """Give what there is, in turn. A process whose job is at its own limit holds up no other."""
         out: list[Step] = []
         aside: deque[RoomWant] = deque()
         while self.waiting:

@@ -1,4 +1,4 @@
-"""Jobs that share a session: who has how many CPUs and how much reserved memory, who may have more.
+"""Jobs that share a session: which job has how many CPUs and how much reserved memory, and which may have more.
 
 Owns: the weight and the limits of each tenant (a submitted job, or a driver by itself), and what its leases hold of
 CPUs and of `memory=`. While several tenants have or want leases, each is entitled to a share of all CPUs by its
@@ -129,7 +129,7 @@ class Tenants:
             left, until = self._kept.get(tenant, (0, 0.0))
             self._kept[tenant] = ((left if now < until else 0) + units, now + KEEP_S)
 
-    # ------------------------------------------------------------------ who may have more
+    # ------------------------------------------------------------------ which may have more
     def keeps_from(
         self, want: Want, pool: Pool, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue], now: float
     ) -> str:
@@ -148,7 +148,7 @@ class Tenants:
         return "" if enough else "a job with less than its share, which used the CPU a moment ago"
 
     def several(self) -> bool:
-        """Whether there is anybody to share with."""
+        """Whether there is another job to share with."""
         return len(self._terms) > 1
 
     def rank(self, want: Want) -> float:
@@ -196,7 +196,7 @@ class Tenants:
     ) -> list[Lease]:
         """Leases of tenants with more than their share, to be asked back for a tenant with less. The oldest first.
 
-        As many as the want lacks, and no more than its share; those on their way back count. Nobody is brought below
+        As many as the want lacks, and no more than its share; those on their way back count. No job is brought below
         its own share. Where shares are smaller than what is needed, this gives none: ``starvation.py`` takes turns.
         """
         nodes, waiting = list(nodes), list(waiting)

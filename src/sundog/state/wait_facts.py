@@ -1,8 +1,8 @@
 """What processes tell the node about their waits: the words of the search for deadlocks.
 
 Owns: values only. ``Report`` is one process' answer: its gets and waits that have lasted, the places where it
-runs calls, and where those of its own tasks are that somebody waits for. ``Shortage`` is the lease machine's:
-what a request lacks, and who has it. Refuses: judging; ``wait_graph.py`` does.
+runs calls, and where those of its own tasks are that a process waits for. ``Shortage`` is the lease machine's:
+what a request lacks, and which leases have it. Refuses: judging; ``wait_graph.py`` does.
 Made by owners (``owner/long_waits.py``), by workers (their slots) and by the lease machine; read in the node.
 """
 

@@ -1,4 +1,4 @@
-"""Who waits for whom, and whether it can ever end: the graph behind ``DeadlockError``.
+"""Which task waits for which, and whether the wait can ever end: the graph behind ``DeadlockError``.
 
     driver ──get──► task ──runs in──► worker ──get──► task ──needs──► GPU ──held by──► worker ──get──► …
 

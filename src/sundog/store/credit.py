@@ -1,8 +1,8 @@
-"""What a process may still take of the store: credit that the node gave it, spent without asking anybody.
+"""What a process may still take of the store: credit that the node gave it, spent without a question to the node.
 
 The store's limit is one sum: bytes in segments + credit in processes + what the node has left. A process that makes a
-segment spends credit. Nobody reports the removal of one: the node counts anew (`sundog.state.store`) when it runs
-short. A removal must not give credit either, for the node would count those bytes a second time.
+segment spends credit. No process reports the removal of a segment: the node counts anew (`sundog.state.store`) when it
+runs short. A removal must not give credit either, for the node would count those bytes a second time.
 
 Owns the two numbers. Runs in every process, any thread; without a node (`ask` is None) it never ends.
 """

@@ -2,7 +2,7 @@
 
 Owns the reading of `object_spilling_directory` and `object_spilling_config` (names and shapes of Ray's), the making
 of the folders, the two locks by which the dead are told from the living (each lies in what it guards), and the removal,
-which anyone may have to do who buries a session: the node, its zygote, or the next session.
+which each process may have to do that removes what is left of a session: the node, its zygote, or the next session.
 `<session>/spilled_objects` is the folder, or holds links to the folders that were asked for. Refuses to touch what is
 not this user's (`sundog.trust`). Used by the driver, the node and the zygote, each on its main thread.
 """
@@ -172,11 +172,12 @@ def remove_node_folder(spill_folder: str, tag: str) -> None:
 
 # ---------------------------------------------------------------------- shared memory
 def make_shared_lock(shm_root: str) -> int:
-    """The lock of a session's shared memory, taken: the node holds it for life, and whoever can take it knows it dead.
+    """The lock of a session's shared memory, taken: the node holds it for life, and a process that can take it knows
+    that the node is dead.
 
-    It has no name until `make_shared` puts it into the folder, so nobody ever finds it free while the session lives,
-    and nothing is left of it should this process be killed. It lies with what is removed, so it is there for everyone
-    who sees that: a session in another container may see the same /dev/shm and another /tmp.
+    It has no name until `make_shared` puts it into the folder, so no process ever finds it free while the session
+    lives, and nothing is left of it should this process be killed. The lock lies with what is removed, so it is there
+    for every process that sees that: a session in another container may see the same /dev/shm and another /tmp.
 
     Raises:
         OSError: there can be no file.
@@ -196,7 +197,7 @@ def make_shared(shm_root: str, session_path: str, lock: int) -> None:
     Driver and node both do this as soon as the node knows of the session, for neither can tell which is first.
 
     Raises:
-        OSError: it cannot be made, or is somebody else's.
+        OSError: it cannot be made, or is another user's.
     """
     while True:
         with contextlib.suppress(FileExistsError):
@@ -293,14 +294,15 @@ def _can_take(path: str, dir_fd: int | None = None) -> bool:
 def make_lock(session_path: str) -> int:
     """Make and take the lock of a new session's folder; returns its descriptor.
 
-    Whoever finds it marked and can take it knows that the folder is a session's, and that this session has ended.
+    A process that finds it marked and can take it knows that the folder is a session's, and that this session has
+    ended.
 
     Raises:
         OSError: it cannot be made.
     """
     lock = trust.create_file(f"{session_path}/lock")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    # A link needs no space for data: the session can be created on a full disk too. It exists if only the
+    # A link needs no space for data: the session can be created on a full disk too. The link exists if only the
     # lock was gone.
     with contextlib.suppress(FileExistsError):
         os.symlink(os.path.basename(session_path), f"{session_path}/{_MARK}")
@@ -359,7 +361,7 @@ def is_session(session_path: str) -> bool:
 
 
 def withdraw(session_path: str) -> None:
-    """The session is over: nobody can join it any more. Harmless if somebody did this already."""
+    """The session is over: no program can join it any more. Harmless if another process did this already."""
     try:
         folder = trust.open_folder(session_path)
     except OSError:

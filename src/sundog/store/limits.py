@@ -1,4 +1,4 @@
-"""How large the object store may be when nobody says: a share of memory, within what shared memory can hold.
+"""How large the object store may be if the program does not say: a share of memory, within what shared memory can hold.
 
 Asked once, in the process that starts a session; owns nothing.
 """

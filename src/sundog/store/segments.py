@@ -13,10 +13,10 @@ A segment's name says whose it is: ``<owner>-<maker>-<n>`` while an object lives
 it and the segments that it kept for later (`belongs_to`), and nothing else.
 
 The store has a limit (`sundog.store.credit`). Beyond it the node moves the objects that were used longest ago to
-disk, whichever process made them: a segment's file may go at any moment, and no one but a reader or who frees
-the object need know. A reader who finds no file asks the node to bring it back (`room.restore`); it comes back
-into the folder `restored`, which is the node's own, so that such a copy never reaches a free list. Who frees an object
-and finds no file tells the node (`room.freed`). A file that is being written must not go: see `trim`.
+disk, whichever process made them: a segment's file may go at any moment, and only a reader, or the process that frees
+the object, need know. A reader that finds no file asks the node to bring it back (`room.restore`); it comes back into
+the folder `restored`, which is the node's own, so that such a copy never reaches a free list. A process that frees an
+object and finds no file tells the node (`room.freed`). A file that is being written must not go: see `trim`.
 
 When the store has no room, or /dev/shm is full, the segment goes to the session's folder on disk, under the same
 interface: slow, not wrong. When the disk is full too the caller gets `OutOfDiskError`.
@@ -197,7 +197,7 @@ class Segments:
         return name, size, offsets
 
     def _take_free(self, size: int, prefix: str) -> tuple[str, tuple[int, int] | None] | None:
-        """A segment of the free list under its new name, and our mapping of it while nobody else may end that."""
+        """A segment of the free list under its new name, and our mapping of it while no other thread may end that."""
         with self._lock:
             names = self._free.get(size)
             if not names:
@@ -524,7 +524,7 @@ class Segments:
         self._unmap_read(name)
 
     def abandon(self, name: str, *, remove: bool) -> None:
-        """A copy is given up: end our mapping of it once nobody here looks at it, and `remove` what is left."""
+        """A copy is given up: end our mapping of it once no view of it is left here, and `remove` what is left."""
         if remove:
             # First: a view that is made from now on finds no file, and makes no mapping.
             self._remove(name)
@@ -539,7 +539,7 @@ class Segments:
             mapping.unmap(*found)
 
     def unlink(self, name: str) -> None:
-        """Remove a segment's file and our mappings of it, but for one that somebody here still looks at."""
+        """Remove a segment's file and our mappings of it, but for one of which a view is left here."""
         self.abandon(name, remove=True)
 
     def _unmap_read(self, name: str) -> None:

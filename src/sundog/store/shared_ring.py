@@ -9,7 +9,7 @@
     then the records, in a ring: 8 bytes of length, the bytes, filled up to a multiple of 8
 
 Owns the layout and the lock. The maker is a process with a queue of its own for what does not fit here; the items there
-(`beside`) are younger than those here, and while there are any, nobody but the maker adds to the ring. So the order is
+(`beside`) are younger than those here, and while there are any, only the maker adds to the ring. So the order is
 kept. The memory has no name: it is gone with the last process that has it open.
 
 Guarantees: a lock on the file makes one step at a time; the kernel ends it with its process. A lock of the process

@@ -226,7 +226,7 @@ def scan(shm_root: str, remove: list[str]) -> tuple[dict[str, Seen], int]:
 
 
 def restore(target: SpillTarget, place: SpillPlace, shm_root: str, name: str) -> None:
-    """Bring an object back under its name; nobody sees it before it is whole."""
+    """Bring an object back under its name; no process sees it before it is whole."""
     folder = f"{shm_root}/{RESTORED}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     part = f"{folder}/.part-{name}"

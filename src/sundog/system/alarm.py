@@ -1,7 +1,7 @@
-"""A descriptor that becomes readable at a moment: one of the kernel's timers, for those who sleep in epoll.
+"""A descriptor that becomes readable at a moment: one of the kernel's timers, for threads that sleep in epoll.
 
 Owns the descriptor and the system calls (Python wraps them only from 3.13 on). A timer among the sockets costs
-those who read them nothing until it rings: no time limit to work out before each sleep, no look at a clock after
+the threads that read them nothing until it rings: no time limit to work out before each sleep, no look at a clock after
 it. Any process, any thread.
 """
 

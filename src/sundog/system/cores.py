@@ -11,7 +11,8 @@ _SCHEDSTAT = "/proc/self/schedstat"
 
 
 def core_wait_s(path: str = _SCHEDSTAT) -> float:
-    """Seconds that the main thread of this process has waited for a core since it began; 0.0 if nobody counts them.
+    """Seconds that the main thread of this process has waited for a core since it began; 0.0 if the kernel does not
+    count them.
 
     Args:
         path: the kernel's file, for tests.

@@ -94,7 +94,7 @@ class Journal(io.TextIOBase):
             self._torn = self._torn or written > 0
 
     def writable(self) -> bool:
-        """It is."""
+        """Always: what cannot be written is counted."""
         return True
 
     def fileno(self) -> int:

@@ -1,9 +1,9 @@
 """Adopting orphans: what a dead descendant leaves running becomes a child of ours, and not of the machine's init.
 
 Owns one system call, and the search for descendants. The call is made through `_ctypes` alone, for `ctypes` takes ten
-times as long to import and this comes before the first task: the node and the zygote adopt before there is anybody to
-be orphaned, so that no kill, however early, leaves a process that nobody ends. Called once in each of them, on the main
-thread.
+times as long to import and this comes before the first task: the node and the zygote adopt before there is a process
+that could be orphaned, so that no kill, however early, leaves a process that none ends. Called once in each of them, on
+the main thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many processes and threads this user may have, in words for those who hit that limit.
+"""How many processes and threads this user may have, in words for a user who hits that limit.
 
 Owns one sentence. Imports nothing of ours: the node's first milliseconds may need it. Any process, any thread.
 """

@@ -64,7 +64,7 @@ class ActorPool(Generic[Actor]):
     def map(self, fn: Call[Actor, V, Result], values: Iterable[V]) -> Iterator[Result]:
         """Call `fn(actor, value)` for every value; iterate over the results in order.
 
-        All values are submitted before this returns. Results of earlier submissions which nobody
+        All values are submitted before this returns. Results of earlier submissions which were not
         fetched are dropped.
         """
         self._drop_unfetched()

@@ -41,7 +41,7 @@ class LocalIterator(Generic[T]):
     """A lazy stream over one shard, or over several that were gathered.
 
     Made by `ParallelIterator.gather_sync()`, `get_shard()` and the like, not by hand. Can be passed to
-    tasks and actors as long as nobody has started to read it; is read by one process at a time.
+    tasks and actors as long as its reading has not begun; is read by one process at a time.
     """
 
     # A function given to for_each() may have this method: it is called before each item is fetched.

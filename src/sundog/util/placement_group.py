@@ -34,7 +34,7 @@ Bundle = dict[str, float]
 
 
 class PlacementGroup(metaclass=Counterparts):
-    """A handle to a group. It travels, and equal ids are equal handles."""
+    """A handle to a group. The handle can be sent to tasks, and equal ids are equal handles."""
 
     def __init__(self, id: PlacementGroupID | bytes, bundle_cache: list[Bundle] | None = None) -> None:
         self.id = PlacementGroupID(id) if isinstance(id, bytes) else id

@@ -75,9 +75,9 @@ def _plain_errors(told: Empty | Full | None = None) -> Iterator[None]:
 def _called(submit: Callable[..., sundog.ObjectRef[T]], *args: object) -> T:
     """What a call of the actor returns. The call is cancelled if its caller leaves it: Ctrl-C, a handler that raises.
 
-    Left to itself, it would wait on, and take the next item for nobody, or put one that its caller holds to be not put.
-    A handler of a signal runs while this waits, or after it (`owner/moments.py`): there is no step between the call
-    and the wait in which it could raise.
+    Left to itself, it would wait on, and take the next item without a caller to give it to, or put one that its caller
+    holds to be not put. A handler of a signal runs while this waits, or after it (`owner/moments.py`): there is no step
+    between the call and the wait in which it could raise.
     """
     call = submit(*args)
     try:

@@ -5,7 +5,7 @@
     older ◄── ring: small items, in shared memory (`store/shared_ring.py`) ── beside: all others ──► younger
 
 Owns what is beside the ring, and the calls of this actor that wait, first come, first served. While calls wait here,
-other processes leave the ring alone and ask here, so that nobody is overtaken for ever. Without a ring (nobody has
+other processes leave the ring alone and ask here, so that no caller is overtaken for ever. Without a ring (nobody has
 opened one, or there is no descriptor for it) all items are beside it. Runs in the event loop of the actor."""
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Items(Generic[T]):
         """Stand in line until it is worth a try. A call that is cancelled there passes its turn on."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(turn)
-        wake()  # what came before this call was counted as waiting is told to nobody
+        wake()  # what came before this call was counted as waiting is told to no waiter
         try:
             await turn
         except BaseException:

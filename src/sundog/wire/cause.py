@@ -1,4 +1,4 @@
-"""Why a process ended: one cause, with its evidence. A value that the node makes and everyone may show.
+"""Why a process ended: one cause, with its evidence. A value that the node makes and every program may show.
 
 Owns the words in which an end is told, wherever it is told: the node's log, a task's error, an actor's. Refuses
 guesses: what the kernel, the node and the dead process' own recorder do not know is not said. Pure; pickled

@@ -5,10 +5,10 @@
     driver, worker ──ToNode──► node
     driver, worker ◄─FromNode─ node
 
-Owns the rows; the class of a row says who sends it to whom, its docstring what it says. Questions that the node
-answers are in `requests.py`, messages between processes in `peers.py`, those of the zygote in `zygote.py`, the lanes in
-`lanes.py`. Each program has one literal table from row to handler: `node/messages.py`, `owner/messages.py` with
-`engines/messages.py` (driver) or `worker/messages.py`, and `worker/zygote.py`. docs/protocol.md is made from these
+Owns the rows; the class of a row says which program sends it to which, its docstring what it says. Questions that the
+node answers are in `requests.py`, messages between processes in `peers.py`, those of the zygote in `zygote.py`, the
+lanes in `lanes.py`. Each program has one literal table from row to handler: `node/messages.py`, `owner/messages.py`
+with `engines/messages.py` (driver) or `worker/messages.py`, and `worker/zygote.py`. docs/protocol.md is made from these
 classes and tables (``python -m tests.docs.protocol``). Pure.
 
 A change of a row is a change of the protocol: raise `versions.PROTOCOL`.
@@ -176,7 +176,7 @@ class WaitsTold(ToNode):
 
 
 class Paused(ToNode):
-    """A task stands in a debugger ([debug](howto/debug.md)), or somebody came to its prompt or left it."""
+    """A task stands in a debugger ([debug](howto/debug.md)), or a user came to its prompt or left it."""
 
     pause: Pause
 
@@ -347,7 +347,7 @@ class NodesChanged(FromNode):
 
 
 class Died(FromNode):
-    """To all who dealt with it: a process is gone, with its `Cause`."""
+    """To all processes that dealt with it: a process is gone, with its `Cause`."""
 
     process: bytes
     cause: Cause
@@ -388,13 +388,13 @@ class LeaseGranted(FromNode):
 
 
 class ReturnLease(FromNode):
-    """Somebody starves: send nothing more there, give the lease back when what runs has ended."""
+    """A request starves: send nothing more there, give the lease back when what runs has ended."""
 
     lease: int
 
 
 class TellRunning(FromNode):
-    """Memory is short and somebody must go: what runs on your workers?"""
+    """Memory is short and a worker must end: what runs on your workers?"""
 
     token: int
 
@@ -482,7 +482,7 @@ class StopProfile(FromNode):
 
 
 class PauseCounts(FromNode):
-    """To all: so many tasks stand in a debugger, at so many somebody sits: no bound on time ends meanwhile."""
+    """To all: so many tasks stand in a debugger, at so many a user sits: no bound on time ends meanwhile."""
 
     paused: int
     attached: int
@@ -587,11 +587,11 @@ class SetCaptures(FromNode):
 
 
 class MayExit(FromNode):
-    """You are idle: does anybody need what you own?"""
+    """You are idle: does another process need what you own?"""
 
 
 class MayAct(FromNode):
-    """You have run tasks and could become an actor: does anybody need what you own?"""
+    """You have run tasks and could become an actor: does another process need what you own?"""
 
 
 class StopServing(FromNode):

@@ -1,7 +1,7 @@
 """Dicts that travel between the programs of a session, with the names and types of what is in them.
 
-Owns the types; whoever starts a program or registers an actor fills them, once each. They are dicts and not rows
-(`wire/row.py`), for each has a few keys that only some have. Import it for type checkers alone. Pure.
+Owns the types; the process that starts a program or registers an actor fills them, once each. They are dicts and not
+rows (`wire/row.py`), for each has a few keys that only some have. Import it for type checkers alone. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What processes tell about themselves when somebody looks: stacks, a pulse, references, retention paths.
+"""What processes tell about themselves when a command asks: stacks, a pulse, references, retention paths.
 
 Owns: values only, and the names of the questions. A process makes these rows in `owner/looks.py`, the node carries them
 (`node/looks.py`), `observe/` and the command line show them. Refuses: judging, formatting.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sundog.wire.row import Row
 
-# Who freed an object: id of the process in hexadecimal, its pid, the line that called free().
+# By which process an object was freed: id of the process in hexadecimal, its pid, the line that called free().
 FreedBy = tuple[str, int, str]
 
 
@@ -123,13 +123,14 @@ class Consumed(ToPeer):
 
 
 class AskUnwanted(ToPeer):
-    """To the owner of a task with several results, before they are stored: which of them nobody holds any more."""
+    """To the owner of a task with several results, before they are stored: of which of them no ref is left."""
 
     task_id: bytes
 
 
 class Unwanted(ToPeer):
-    """Answer to `ask_unwanted`, and again for each later one: nobody holds these results, so they need no place."""
+    """Answer to `ask_unwanted`, and again for each later one: no ref to these results is left, so they need no
+    place."""
 
     task_id: bytes
     indexes: list[int]

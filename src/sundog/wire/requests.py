@@ -1,7 +1,7 @@
 """Requests: what a driver, a worker or a command asks the node, and what it gets.
 
-Owns the rows. A `Request[A]` is answered by an `A`, or by an error that is raised where it was asked. It travels as
-an `Rpc` with a number, by which the `Answer` finds its asker. The node's table is in `node/requests.py`. Pure.
+Owns the rows. A `Request[A]` is answered by an `A`, or by an error that is raised where it was asked. A request travels
+as an `Rpc` with a number, by which the `Answer` finds its asker. The node's table is in `node/requests.py`. Pure.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ListRows(Request[tuple[list[Figures], list[int]]]):
 
 
 class LookAt(Request["tuple[list[tuple[Who, Any]], list[Who]]"]):
-    """What processes tell of themselves now (`wire/looks.py`), and who did not answer in time."""
+    """What processes tell of themselves now (`wire/looks.py`), and which processes did not answer in time."""
 
     question: str
     arguments: tuple[object, ...] = ()
@@ -204,7 +204,7 @@ class KeyValueGet(Request[bytes | None]):
 
 
 class KeyValuePut(Request[bool]):
-    """Set it; whether the key had one before. Without `overwrite` that one stays."""
+    """Set it; whether the key had one before. Without `overwrite` the earlier value stays."""
 
     namespace: bytes
     key: bytes

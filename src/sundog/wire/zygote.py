@@ -35,7 +35,7 @@ class Import(ToZygote):
 
 
 class Learn(ToZygote):
-    """Load these modules when nobody waits for a fork, if that is safe; where their packages are."""
+    """Load these modules when no request for a fork waits, if that is safe; where their packages are."""
 
     folders: list[str]
     modules: list[str]

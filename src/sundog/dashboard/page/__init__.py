@@ -5,8 +5,8 @@
     browser ◄── WebSocket: what changed ── view (a function per address) ◄── PageSource (threads) ◄── records, node
 
 `mount` puts it below an application. Each view is a function that builds its elements and refreshes them once a second
-while its browser is connected; nothing runs while nobody looks. Needs the extra `sundog[default]`. Runs in the head
-process' event loop; what blocks goes to threads. See docs/decisions/0023-the-page-is-drawn-in-python.md.
+while its browser is connected; nothing runs while no browser is connected. Needs the extra `sundog[default]`. Runs in
+the head process' event loop; what blocks goes to threads. See docs/decisions/0023-the-page-is-drawn-in-python.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sundog.observe.sessions import Opened
 
 STATIC = ("/_nicegui/",)
-"""Paths of the library's own files, which anybody may read: scripts, styles and fonts, nothing of a session."""
+"""Paths of the library's own files, which any browser may read: scripts, styles and fonts, nothing of a session."""
 
 
 def mount(app: Starlette, opened: Opened) -> tuple[str, ...]:

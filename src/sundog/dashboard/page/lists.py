@@ -188,7 +188,7 @@ OBJECTS = (
 
 
 def objects(frame: PageFrame, wanted: Wanted) -> None:
-    """Who holds which object, and where memory is."""
+    """Which process holds which object, and where memory is."""
     source = frame.source
     sums = ui.html("", sanitize=False).classes("sd-cards").props("data-memory")
 

@@ -218,7 +218,7 @@ class _Jobs:
             event()
 
     def abort(self) -> None:
-        """End what runs and forget what waits: nobody wants the results."""
+        """End what runs and forget what waits: the results are not wanted."""
         with self._lock:
             refs = [ref for ref in self._running.values() if ref is not None]
             self._running.clear()

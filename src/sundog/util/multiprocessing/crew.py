@@ -211,7 +211,7 @@ class PoolCrew:
             self._crew.abort("its Pool was terminated")
 
     def abandon(self) -> None:
-        """Nobody holds the pool any more. Called by the garbage collector, at any moment: in a thread of its own."""
+        """No reference to the pool is left. Called by the garbage collector, at any moment: in a thread of its own."""
         threading.Thread(target=self.terminate, name="pool-end", daemon=True).start()
 
 

@@ -1,7 +1,7 @@
 """`Pool`: the interface of `multiprocessing.Pool`, over the machines of a session.
 
 Owns the shape of the calls: chunking, argument styles, open and closed. Each chunk is a task of the pool's own workers
-(`crew.py`), read by whoever wants its result (`results.py`). Any thread may use a pool.
+(`crew.py`), read by the thread that wants its result (`results.py`). Any thread may use a pool.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a pool gives back: refs, read by the thread that wants the results.
 
 Owns nothing that moves by itself: a `get` or `next` reads what workers sent in the user's own thread, without a
-hand-over. Only callbacks need another thread, for they run when nobody asks: one of the pool's, started with the first.
+hand-over. Only callbacks need another thread, for they run without a call of the user's: one of the pool's, started
+with the first.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ class IMapIterator(Generic[T]):
 
     Args:
         pool: Held while the iterator is.
-        crew: Who runs the chunks.
+        crew: The workers that run the chunks.
         submit: Submits up to so many chunks: of each its ref, and whether its value is a list. Fewer: the items ended.
         ordered: Give results in the order of the items.
     """

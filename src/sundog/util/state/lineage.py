@@ -1,4 +1,4 @@
-"""Tasks as a tree: who submitted what, with equal siblings folded into groups.
+"""Tasks as a tree: which task submitted which, with equal siblings folded into groups.
 
 Owns the shape of the tree that a summary by lineage shows: a task stands below the task that submitted it; calls and
 the creation of an actor stand below the actor, and the actor below the task that created it. Pure: rows in, a tree

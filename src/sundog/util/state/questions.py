@@ -210,7 +210,7 @@ def _unburied(index: records.Index, listed: set[str], is_running: bool) -> Rows:
 
 
 def _objects(index: records.Index) -> Rows:
-    """Objects that went to shared memory, put or made by tasks; nobody holds them any more."""
+    """Objects that went to shared memory, put or made by tasks; no ref to them is left."""
     return [
         {
             "object_id": each["object_id"],
