@@ -36,4 +36,4 @@ def test_a_logging_config_is_set_once() -> None:
     made = JobConfig()
     made.ensure_logging_config({"encoding": "JSON"})
     made.ensure_logging_config(LoggingConfig(encoding="TEXT"))
-    assert made.py_logging_config.encoding == "JSON"
+    assert made.py_logging_config is not None and made.py_logging_config.encoding == "JSON"

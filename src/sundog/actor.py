@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sundog.actor_metadata import ActorClassMetadata
     from sundog.call_types import Makes, Makes1, Makes2, Makes3, Makes4
     from sundog.dag import ClassNode
+    from sundog.engines.foreign import Native
     from sundog.option_types import ActorKeywords, RemoteKeywords
     from sundog.public_ids import ActorID
 
@@ -56,7 +57,7 @@ _BUILT_IN = ("__ray_ready__", "__ray_terminate__", "__ray_call__")
 class ActorHandle(Generic[T_co], metaclass=Counterparts):
     """A handle to an actor: call its methods with `.remote()`, pass it to tasks and other actors."""
 
-    def __init__(self, actor_id: bytes, data: HandleData, scope: ObjectRef[Any] | None) -> None:
+    def __init__(self, actor_id: bytes, data: HandleData, scope: ObjectRef[object] | None) -> None:
         self._core = Core(actor_id, data, scope)
 
     @property
@@ -108,7 +109,9 @@ class ActorHandle(Generic[T_co], metaclass=Counterparts):
         return ["__init__", *self._core.data.members.methods, *_BUILT_IN]
 
 
-def _rebuild_handle(actor_id: bytes, data: HandleData, scope: ObjectRef[Any] | None) -> ActorHandle[Any]:
+def _rebuild_handle(
+    actor_id: bytes, data: HandleData, scope: ObjectRef[object] | None
+) -> ActorHandle[object]:
     return ActorHandle(actor_id, data, scope)
 
 
@@ -204,7 +207,7 @@ class ActorClass(_Creates[T]):
     def __init__(self, cls: type[T], options: ActorOptions) -> None:
         self._cls = cls
         self._options = options
-        self._native: dict[Any, Any] = {}  # data of another engine
+        self._native: dict[object, Native[ActorHandle[T]]] = {}  # as another engine has it
         self._name = printable(cls.__name__)
         self.__name__ = cls.__name__
         self.__doc__ = cls.__doc__
@@ -285,8 +288,7 @@ class ActorClass(_Creates[T]):
 
         self._takes.check(self._name, args, kwargs)
         if engines.current() is None and (other := engines.elsewhere(start=True)) is not None:
-            made: ActorHandle[T] = other.create(self, options, args, kwargs)
-            return made
+            return other.create(self, options, args, kwargs)
         engine = engine_or_init()
         data = HandleData.of(self._members, options)
         actor_id, is_new = engine.create_actor(self._cls, self._name, options, data, args, kwargs)
@@ -294,7 +296,7 @@ class ActorClass(_Creates[T]):
             from sundog.api import get_actor
 
             return get_actor(options.name or "", options.namespace)
-        scope: ObjectRef[Any] | None = (
+        scope: ObjectRef[object] | None = (
             None if lives_on(options) else ObjectRef(actor_id + RESULT_SUFFIX, None)
         )
         handle: ActorHandle[T] = ActorHandle(actor_id, data, scope)
@@ -335,7 +337,7 @@ class ActorClassWithOptions(_Creates[T]):
 
 
 def _rebuild_class(
-    cls: type[T], options: ActorOptions, native: dict[object, object] | None = None
+    cls: type[T], options: ActorOptions, native: dict[object, Native[ActorHandle[T]]] | None = None
 ) -> ActorClass[T]:
     made = ActorClass(cls, options)
     made._native = native or {}

@@ -63,8 +63,8 @@ _ANYTHING = Signature(None)
 def method(function: Callable[Concatenate[S, P], Untyped], /) -> TypedMethod[S, ..., Any, Any]: ...
 @overload
 def method(
-    function: Callable[Concatenate[S, P], Coroutine[Any, Any, T]], /
-) -> TypedMethod[S, P, Coroutine[Any, Any, T], ObjectRef[T]]: ...
+    function: Callable[Concatenate[S, P], Coroutine[object, object, T]], /
+) -> TypedMethod[S, P, Coroutine[object, object, T], ObjectRef[T]]: ...
 @overload
 def method(  # type: ignore[overload-overlap]
     function: Callable[Concatenate[S, P], Iterator[T]], /
@@ -105,7 +105,7 @@ class Core:
 
     __slots__ = ("actor_id", "class_name", "cls", "data", "scope")
 
-    def __init__(self, actor_id: bytes, data: HandleData, scope: ObjectRef[Any] | None) -> None:
+    def __init__(self, actor_id: bytes, data: HandleData, scope: ObjectRef[object] | None) -> None:
         self.actor_id = actor_id
         self.data = data
         self.class_name: str = data.members.class_name
@@ -130,8 +130,8 @@ class ActorMethod(Generic[P, Out]):
         self._core = core
         self._name = name
         self._options = options
-        self._link: Any = None
-        self._fn: Fn | None = None
+        self._link: ActorLane | None = None
+        self._fn: Fn  # once it is bound
         self._signature: Signature = core.data.members.signatures.get(name) or _ANYTHING
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
@@ -174,7 +174,7 @@ class ActorMethod(Generic[P, Out]):
         *args: Q.args,
         **kwargs: Q.kwargs,
     ) -> Out: ...
-    def remote(self, *args: Any, **kwargs: Any) -> object:  # type: ignore[misc]
+    def remote(self, *args: object, **kwargs: object) -> object:  # type: ignore[misc]
         """Call the method; returns a ref (or several, or a generator)."""
         engine = engines.current()
         link = self._link
@@ -184,7 +184,7 @@ class ActorMethod(Generic[P, Out]):
         if kwargs or not signature.low <= len(args) <= signature.high:
             signature.check(f"{self._core.class_name}.{self._name}", args, kwargs)
         owner = engine.owner
-        fn: Any = self._fn
+        fn = self._fn
         task = owner.actors.call(link, fn, args, kwargs)
         link.keep = self._core.scope
         if not link.inflight and task.state == DONE and not link.queue:
@@ -203,12 +203,12 @@ class ActorMethod(Generic[P, Out]):
 
     def _remote(
         self,
-        args: Sequence[Any] | None = None,
-        kwargs: Mapping[str, Any] | None = None,
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
         **options: Unpack[MethodKeywords],
     ) -> Any:
         """Call the method with arguments in a list and a dict, and options for this call alone."""
-        chosen = self.options(**options) if options else self
+        chosen: ActorMethod[..., object] = self.options(**options) if options else self
         return chosen.remote(*(args or ()), **(kwargs or {}))
 
     @property
@@ -223,7 +223,7 @@ class ActorMethod(Generic[P, Out]):
     def __doc__(self) -> str | None:  # type: ignore[override]
         return getattr(getattr(self._core.cls, self._name, None), "__doc__", None)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         core = self._core
         return (
             _rebuild_method,
@@ -330,7 +330,7 @@ def method_of(core: Core, name: str, options: MethodOptions) -> ActorMethod[...,
 
 
 def _rebuild_method(
-    actor_id: bytes, data: HandleData, scope: ObjectRef[Any] | None, name: str, options: MethodOptions
+    actor_id: bytes, data: HandleData, scope: ObjectRef[object] | None, name: str, options: MethodOptions
 ) -> ActorMethod[..., Any]:
     return method_of(Core(actor_id, data, scope), name, options)
 

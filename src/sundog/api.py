@@ -341,7 +341,7 @@ def put(
     engine = engines.current()
     if engine is None:
         if (other := engines.elsewhere(start=True)) is not None:
-            return other.put(value)  # type: ignore[no-any-return]
+            return other.put(value)
         engine = engine_or_init()
     if _owner is not None and not isinstance(_owner, ActorHandle):
         raise TypeError(f"_owner of put() must be an actor's handle, not {type(_owner).__name__}.")
@@ -472,7 +472,7 @@ def wait(
     engine = engines.current()
     if engine is None:
         if (other := engines.elsewhere()) is not None:
-            return other.wait(refs, num_returns, timeout, fetch_local)  # type: ignore[no-any-return]
+            return other.wait(refs, num_returns, timeout, fetch_local)
         engine = engine_of_session()
     plain = True
     for ref in refs:
@@ -579,7 +579,7 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
     if namespace is not None and not namespace:
         raise ValueError('namespace must not be "": leave it out to use the current namespace.')
     if engines.current() is None and (other := engines.elsewhere(start=True)) is not None:
-        return other.get_actor(name, namespace)  # type: ignore[no-any-return]
+        return other.get_actor(name, namespace)
     engine = _live()
     actor_id, packed = engine.owner.control.request(GetActor(name, namespace or context.facts.namespace))
     return ActorHandle(actor_id, unpack(packed, None), None)

@@ -158,8 +158,8 @@ class MethodDecorator(Protocol):
     ) -> TypedMethod[S, ..., Any, Any]: ...
     @overload
     def __call__(
-        self, function: Callable[Concatenate[S, P], Coroutine[Any, Any, T]], /
-    ) -> TypedMethod[S, P, Coroutine[Any, Any, T], ObjectRef[T]]: ...
+        self, function: Callable[Concatenate[S, P], Coroutine[object, object, T]], /
+    ) -> TypedMethod[S, P, Coroutine[object, object, T], ObjectRef[T]]: ...
     @overload
     def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[Concatenate[S, P], Iterator[Item]], /

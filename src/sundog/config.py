@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
-from sundog.plain import field, fields, plain
+from sundog.plain import Value, field, fields, plain
 
 __all__ = [
     "Config",
@@ -52,7 +52,7 @@ _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 
 
-def _setting(default: object, doc: str, *, low: float | None = None, high: float | None = None) -> Any:
+def _setting(default: Value, doc: str, *, low: float | None = None, high: float | None = None) -> Value:
     """Declare one field: its default, what it does, and the range that makes sense."""
     return field(default=default, metadata={"doc": doc, "low": low, "high": high})
 

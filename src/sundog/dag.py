@@ -15,10 +15,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
+from operator import getitem
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sundog.serialize.substitute import substitute
 
+if TYPE_CHECKING:
+    from sundog.remote_function import RemoteFunction
+
+Read = Callable[[Any, Any], object]  # reads a part of the input, of any type: getattr or getitem
 _NO_COMPILED = (
     "Compiled graphs are not part of sundog: execute() submits ordinary tasks and calls, which cost a few "
     "microseconds each."
@@ -36,15 +41,15 @@ class DAGNode:
         self._bound_options = dict(options)
         self._stable_uuid = uuid.uuid4().hex
 
-    def get_args(self) -> tuple[Any, ...]:
+    def get_args(self) -> tuple[object, ...]:
         """The positional arguments that this node is bound to."""
         return self._bound_args
 
-    def get_kwargs(self) -> dict[str, Any]:
+    def get_kwargs(self) -> dict[str, object]:
         """The keyword arguments that this node is bound to."""
         return dict(self._bound_kwargs)
 
-    def get_options(self) -> dict[str, Any]:
+    def get_options(self) -> dict[str, object]:
         """The options of the task or call."""
         return dict(self._bound_options)
 
@@ -60,19 +65,19 @@ class DAGNode:
         """
         return _Execution(args, kwargs).run(self)
 
-    def experimental_compile(self, *args: object, **kwargs: object) -> Any:
+    def experimental_compile(self, *args: object, **kwargs: object) -> NoReturn:
         """Out of scope."""
         raise NotImplementedError(_NO_COMPILED)
 
     def _run(self, execution: _Execution) -> object:
         raise NotImplementedError
 
-    def _inputs(self, execution: _Execution) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _inputs(self, execution: _Execution) -> tuple[tuple[object, ...], dict[str, object]]:
         args = tuple(execution.resolve(each) for each in self._bound_args)
         kwargs = {name: execution.resolve(each) for name, each in self._bound_kwargs.items()}
         return args, kwargs
 
-    def __reduce_ex__(self, _protocol: object) -> Any:
+    def __reduce_ex__(self, _protocol: object) -> tuple[object, ...]:
         return (_rebuild, (type(self), dict(self.__dict__)))
 
 
@@ -87,22 +92,24 @@ class _Execution:
 
     def __init__(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         self.args, self.kwargs = args, kwargs
-        self._done: dict[str, Any] = {}
+        self._done: dict[str, object] = {}
 
-    def run(self, node: DAGNode) -> Any:
+    def run(self, node: DAGNode) -> object:
         key = node._stable_uuid
         if key not in self._done:
             self._done[key] = node._run(self)
         return self._done[key]
 
-    def resolve(self, value: object) -> Any:
+    def resolve(self, value: object) -> object:
         return substitute(value, (DAGNode,), self.run)
 
 
 class FunctionNode(DAGNode):
     """`f.bind(...)`: a task."""
 
-    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, function: RemoteFunction[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
         super().__init__(args, kwargs, {})
         self._body = function
 
@@ -117,7 +124,7 @@ class FunctionNode(DAGNode):
 class ClassNode(DAGNode):
     """`A.bind(...)`: an actor that each `execute()` makes anew; its methods are bound as attributes."""
 
-    def __init__(self, actor_class: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, actor_class: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         super().__init__(args, kwargs, {})
         self._body = actor_class
         self._last_call: ClassMethodNode | None = None
@@ -169,7 +176,7 @@ class _UnboundMethod:
     def options(self, **options: object) -> _UnboundMethod:
         return _UnboundMethod(self._actor, self._name, options)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name == "remote":
             raise AttributeError(
                 ".remote() cannot be used on the method of a ClassNode, which is not an actor yet: use .bind()."
@@ -258,9 +265,9 @@ class InputNode(DAGNode):
     def __getitem__(self, key: int | str) -> InputAttributeNode:
         if not isinstance(key, (int, str)):
             raise AssertionError("The input of a graph is read by a position (int) or by a name (str).")
-        return self._part(key, _item)
+        return self._part(key, getitem)
 
-    def _part(self, key: int | str, read: Callable[[Any, Any], object]) -> InputAttributeNode:
+    def _part(self, key: int | str, read: Read) -> InputAttributeNode:
         if key not in self.input_attribute_nodes:
             self.input_attribute_nodes[key] = InputAttributeNode(self, key, read)
         return self.input_attribute_nodes[key]
@@ -278,14 +285,10 @@ class InputNode(DAGNode):
         return "InputNode()"
 
 
-def _item(value: Any, key: Any) -> Any:
-    return value[key]
-
-
 class InputAttributeNode(DAGNode):
     """A part of the input."""
 
-    def __init__(self, whole: InputNode, key: int | str, read: Callable[[Any, Any], object]) -> None:
+    def __init__(self, whole: InputNode, key: int | str, read: Read) -> None:
         super().__init__((), {}, {})
         self._dag_input_node, self._key, self._read = whole, key, read
 

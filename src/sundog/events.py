@@ -35,7 +35,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import sub
 from struct import Struct
-from typing import Any
 
 from sundog.event_names import note_line, read_functions, read_names
 from sundog.no_ring import EVENT_BYTES as EVENT_BYTES
@@ -58,6 +57,7 @@ _SAMPLE = Struct("<Q16sdQ600sQ")
 _SAMPLES_AT = (256, 1024)
 LINE_MAX_BYTES = 600
 EVENT = Struct("<16sdddIHBBffQ")
+RawEvent = tuple[bytes, float, float, float, int, int, int, int, float, float, int]
 # masks of the eight bytes with name, kind, flags and attempt
 _NAME, _NAME_AND_KIND = (1 << 32) - 1, (1 << 48) - 1
 _FLAGS_AT = 46
@@ -455,7 +455,7 @@ class Columns:
     attempts: Sequence[int]
 
     @classmethod
-    def of(cls, rows: list[tuple[object, ...]]) -> Columns:
+    def of(cls, rows: list[RawEvent]) -> Columns:
         """From the fields of events, as `Slots.raw` gives them."""
         _, _, start, end, name, kind, flags, attempts, cpu_s, own_bytes, _ = zip(*rows, strict=True)
         return cls(name[0], kind[0], list(map(sub, end, start)), flags, cpu_s, own_bytes, attempts)
@@ -469,7 +469,7 @@ class Slots:
     first: int
     data: bytes
 
-    def raw(self) -> Iterator[tuple[Any, ...]]:
+    def raw(self) -> Iterator[RawEvent]:
         """The fields of each event that is whole, oldest first; the last field is its number."""
         for number, fields in enumerate(EVENT.iter_unpack(self.data), self.first):
             if fields[10] == number and fields[5] in KIND_NAMES and fields[3] >= fields[2]:

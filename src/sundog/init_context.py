@@ -23,7 +23,7 @@ class InitContext(dict[str, Any]):
     """What `init()` returns: facts of the session, usable as a context manager that shuts it down."""
 
     @property
-    def address_info(self) -> dict[str, Any]:
+    def address_info(self) -> InitContext:
         """The same facts, with the port of the figures."""
         if _METRICS in self:
             self.__getitem__(_METRICS)

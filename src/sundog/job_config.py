@@ -7,13 +7,13 @@ effect. Any process that calls `init`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.config import user_environ
 
 if TYPE_CHECKING:
-    from sundog.plain import JsonObject
+    from sundog.logging_config import LoggingConfig
+    from sundog.plain import JsonMapping, JsonObject
 
 JOB_VARIABLE = "_SUNDOG_JOB"
 _LIFETIMES = ("detached", "non_detached")
@@ -52,14 +52,14 @@ class JobConfig:
         self.code_search_path = list(code_search_path or [])
         self.metadata = dict(metadata or {})
         self.ray_namespace = ray_namespace
-        self.py_logging_config: Any = None
+        self.py_logging_config: LoggingConfig | None = None
         self._client_job = _client_job
         self._py_driver_sys_path = list(_py_driver_sys_path or [])
         self.set_runtime_env(runtime_env)
         self.set_default_actor_lifetime(default_actor_lifetime)
 
     @classmethod
-    def from_json(cls, job_config_json: Mapping[str, Any]) -> JobConfig:
+    def from_json(cls, job_config_json: JsonMapping) -> JobConfig:
         """A configuration from a dict, such as a JSON file has it."""
         given = job_config_json
         return cls(
@@ -84,7 +84,7 @@ class JobConfig:
             runtime_env = RuntimeEnv(**(runtime_env or {}))
         self.runtime_env = runtime_env if runtime_env is not None else {}
 
-    def set_py_logging_config(self, logging_config: object = None) -> None:
+    def set_py_logging_config(self, logging_config: LoggingConfig | None = None) -> None:
         """Set how the workers write what they log (a `LoggingConfig`)."""
         self.py_logging_config = logging_config
 

@@ -118,7 +118,7 @@ class TaskOptions(_Options):
     placement_group_bundle_index: int = -1
     placement_group_capture_child_tasks: bool | None = None
     label_selector: dict[str, str] | None = None
-    fallback_strategy: list[dict[str, Any]] | None = None
+    fallback_strategy: list[dict[str, dict[str, str]]] | None = None
     enable_task_events: bool = True
     post_mortem: bool = False
     capsule: bool = False
@@ -165,7 +165,7 @@ class ActorOptions(_Options):
     placement_group_bundle_index: int = -1
     placement_group_capture_child_tasks: bool | None = None
     label_selector: dict[str, str] | None = None
-    fallback_strategy: list[dict[str, Any]] | None = None
+    fallback_strategy: list[dict[str, dict[str, str]]] | None = None
     enable_task_events: bool = True
     post_mortem: bool = False
     capsule: bool = False
@@ -299,11 +299,10 @@ def _seconds(name: str, value: object) -> float:
 def _whole(low: int, meaning: str, *, default_at: int | None = None) -> _Check:
     """A whole number of at least `low`; `default_at` is a value that means "the default" to Ray."""
 
-    def check(name: str, value: Any) -> int | None:
-        try:
-            number = index(value)
-        except TypeError:
-            raise _wrong_type(name, "a whole number", value) from None
+    def check(name: str, value: object) -> int | None:
+        if not hasattr(value, "__index__"):
+            raise _wrong_type(name, "a whole number", value)
+        number = index(value)
         if number < low:
             raise ValueError(f"{name}={value!r} is not allowed: {meaning}.")
         return None if number == default_at else number
@@ -417,7 +416,7 @@ def check_labels(name: str, value: object) -> dict[str, str]:
     return dict(value)
 
 
-def _fallbacks(name: str, value: object) -> list[dict[str, Any]]:
+def _fallbacks(name: str, value: object) -> list[dict[str, dict[str, str]]]:
     """What else would do, the best first: dicts of options, of which `label_selector` is the only one so far."""
     if not isinstance(value, list):
         raise _wrong_type(name, "a list of dicts of options", value)
@@ -589,7 +588,7 @@ def _unknown(kind: _Kind, name: str) -> str:
     return f"{name!r} is not an option of {kind.article} {kind.noun}.{hint} Valid options: {public}."
 
 
-def given_of(options: TaskOptions | ActorOptions | MethodOptions) -> dict[str, Any]:
+def given_of(options: TaskOptions | ActorOptions | MethodOptions) -> dict[str, object]:
     """The options that differ from their defaults.
 
     >>> given_of(parse_task_options({"num_cpus": 2, "max_retries": 3}))

@@ -11,11 +11,14 @@ a frozen row, unless its class has a ``__setattr__`` of its own. Any process, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, dataclass_transform
+from types import FunctionType
+from typing import Any, TypeVar, dataclass_transform, overload
 
 _Class = TypeVar("_Class", bound=type)
 _Row = TypeVar("_Row")
+Value = TypeVar("Value")
 _NONE: Mapping[str, object] = {}
+_FIELDS = "__plain_fields__"  # the attribute of a class that has its fields by their names
 
 # Any is right in these three, and needed only here: the fields are named in a file, a page or a query, where
 # Python's types cannot follow.
@@ -39,16 +42,20 @@ class Field:
 
     __slots__ = ("default", "factory", "metadata", "name", "type")
 
-    def __init__(self, default: Any, factory: Any, metadata: Mapping[str, Any]) -> None:
+    def __init__(self, default: object, factory: object, metadata: Mapping[str, Any]) -> None:
         self.default = default
         self.factory = factory
         self.metadata = metadata
         self.name = self.type = ""
 
 
+@overload
+def field(*, default: Value, metadata: Mapping[str, object] = _NONE) -> Value: ...
+@overload
+def field(*, default_factory: Callable[[], Value], metadata: Mapping[str, object] = _NONE) -> Value: ...
 def field(
     *, default: object = MISSING, default_factory: object = MISSING, metadata: Mapping[str, object] = _NONE
-) -> Any:
+) -> object:
     """A field whose default is made for each row, or which carries facts about itself."""
     return Field(default, default_factory, metadata)
 
@@ -88,17 +95,17 @@ def plain(
     return decorate
 
 
-def fields(row: Any) -> list[Field]:
+def fields(row: object) -> list[Field]:
     """The fields of a row or of a class of rows, in order."""
-    return list(row.__plain_fields__.values())
+    return list(getattr(row, _FIELDS).values())
 
 
-def as_dict(row: Any) -> dict[str, Any]:
+def as_dict(row: object) -> dict[str, Any]:
     """The values of a row by the names of its fields."""
-    return {name: getattr(row, name) for name in row.__plain_fields__}
+    return {name: getattr(row, name) for name in getattr(row, _FIELDS)}
 
 
-def replaced(row: _Row, **changes: Any) -> _Row:
+def replaced(row: _Row, **changes: object) -> _Row:
     """A copy of a row with some values changed."""
     return type(row)(**{**as_dict(row), **changes})
 
@@ -129,22 +136,23 @@ def _with_slots(cls: type, names: list[str]) -> type:
     return made
 
 
-def _first_init(cls: Any, kw_only: bool) -> Callable[..., None]:
+def _first_init(cls: type, kw_only: bool) -> Callable[..., None]:
     """An `__init__` that replaces itself by the one that it compiles."""
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        cls.__init__ = _compiled_init(cls, kw_only)
-        cls.__init__(self, *args, **kwargs)
+    def __init__(self: object, *args: object, **kwargs: object) -> None:
+        made = _compiled_init(cls, kw_only)
+        type.__setattr__(cls, "__init__", made)
+        made(self, *args, **kwargs)
 
     return __init__
 
 
-def _compiled_init(cls: Any, kw_only: bool) -> Any:
-    names: dict[str, Any] = {"MISSING": MISSING, "set_": object.__setattr__}
+def _compiled_init(cls: type, kw_only: bool) -> FunctionType:
+    names: dict[str, object] = {"MISSING": MISSING, "set_": object.__setattr__}
     parameters = ["self", *(["*"] if kw_only else [])]
-    frozen = cls.__setattr__ is not object.__setattr__
+    frozen = cls.__setattr__ is not vars(object)["__setattr__"]
     body = []
-    for name, each in cls.__plain_fields__.items():
+    for name, each in getattr(cls, _FIELDS).items():
         value = name
         if each.factory is not MISSING:
             names[f"make_{name}"] = each.factory
@@ -159,17 +167,18 @@ def _compiled_init(cls: Any, kw_only: bool) -> Any:
     text = f"def __init__({', '.join(parameters)}):\n    " + ("\n    ".join(body) or "pass")
     exec(text, names)
     init = names["__init__"]
+    assert isinstance(init, FunctionType)
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__module__ = cls.__module__
     return init
 
 
-def _values(row: Any) -> tuple[object, ...]:
-    return tuple([getattr(row, name) for name in row.__plain_fields__])
+def _values(row: object) -> tuple[object, ...]:
+    return tuple([getattr(row, name) for name in getattr(row, _FIELDS)])
 
 
-def _repr(self: Any) -> str:
-    pairs = zip(self.__plain_fields__, _values(self), strict=True)
+def _repr(self: object) -> str:
+    pairs = zip(getattr(self, _FIELDS), _values(self), strict=True)
     return f"{type(self).__qualname__}({', '.join([f'{name}={value!r}' for name, value in pairs])})"
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from sundog.call_types import Takes1, Takes2, Takes3, Takes4
     from sundog.dag import FunctionNode
+    from sundog.engines.foreign import ForeignEngine, Native
     from sundog.engines.local import LocalEngine
     from sundog.generator import DynamicObjectRefGenerator, ObjectRefGenerator
     from sundog.option_types import RemoteKeywords, TaskKeywords
@@ -36,7 +37,7 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 # What `.remote` of a decorated function takes: the arguments as a tuple and a dict.
-Invoke = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+Invoke = Callable[[tuple[object, ...], dict[str, object]], object]
 
 
 class RemoteFunction(Generic[P, Out]):
@@ -53,8 +54,10 @@ class RemoteFunction(Generic[P, Out]):
         check_yields(self._name, options.num_returns, self._generator)
         self._engine: LocalEngine | None = None
         self._generation = -1
-        self._fn: Fn | None = None
-        self._native: dict[Any, Any] = {}  # data of another engine; shared by all .options() of this function
+        self._fn: Fn  # once it is bound
+        # As another engine has it. The first is shared by all .options() of this function.
+        self._native: dict[object, Native[object]] = {}
+        self._elsewhere: tuple[ForeignEngine | None, Native[object] | None] = (None, None)
         self._signature = Signature.of(function)
         functools.update_wrapper(self, function)
         decorator = getattr(function, "__ray_invocation_decorator__", None)
@@ -101,7 +104,7 @@ class RemoteFunction(Generic[P, Out]):
         *args: Q.args,
         **kwargs: Q.kwargs,
     ) -> Out: ...
-    def remote(self, *args: Any, **kwargs: Any) -> object:  # type: ignore[misc]
+    def remote(self, *args: object, **kwargs: object) -> object:  # type: ignore[misc]
         """Run as a task; returns a ref (or several, or a generator, by `num_returns`)."""
         engine = engines.current()
         if engine is not self._engine or engine is None or self._generation != context.generation:
@@ -112,7 +115,7 @@ class RemoteFunction(Generic[P, Out]):
         if kwargs or not signature.low <= len(args) <= signature.high:
             signature.check(self._name, args, kwargs)
         tasks = engine.owner.tasks
-        fn: Any = self._fn
+        fn = self._fn
         task = tasks.submit(fn, args, kwargs)
         caller = _getframe(1)
         code, at = caller.f_code, caller.f_lasti
@@ -186,18 +189,18 @@ class RemoteFunction(Generic[P, Out]):
         return f"RemoteFunction({self._name})"
 
 
-def _decorated(decorator: Callable[[Invoke], Invoke], call: Callable[..., Any]) -> Callable[..., Any]:
+def _decorated(decorator: Callable[[Invoke], Invoke], call: Callable[..., object]) -> Callable[..., Any]:
     """`.remote` of a function that has a decorator of its own for how it is called: on this side, not in the task."""
     invoke = decorator(lambda args, kwargs: call(*args, **kwargs))
 
-    def remote(*args: object, **kwargs: object) -> Any:
+    def remote(*args: object, **kwargs: object) -> object:
         return invoke(args, kwargs)
 
     return remote
 
 
 def _rebuild(
-    function: Callable[P, object], options: TaskOptions, native: dict[object, object] | None = None
+    function: Callable[P, object], options: TaskOptions, native: dict[object, Native[object]] | None = None
 ) -> RemoteFunction[P, Any]:
     made: RemoteFunction[P, object] = RemoteFunction(function, options)
     made._native = native or {}

@@ -4,7 +4,7 @@ import inspect
 import itertools
 from collections import Counter
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,10 +14,11 @@ from sundog.cli.microbenchmark import MEGABYTE, Case, make_cases, make_table, me
 from sundog.cli.microbenchmark import Result as Figures
 
 
-class CountingRay:
+class CountingRay(ModuleType):
     """Has the verbs that the cases use; counts what is asked of it and does nothing."""
 
     def __init__(self) -> None:
+        super().__init__("ray")
         self.calls: Counter[str] = Counter()
 
     def remote(self, target: Any) -> Any:

@@ -67,13 +67,13 @@ def test_a_job_is_no_session_that_is_about_to_start(gathering: Gathering) -> Non
 
 def test_what_is_missing_at_the_end_is_asked_of_ray(gathering: Gathering) -> None:
     gathering.stop()
-    assert ("close", (["told"],)) in gathering.home.asked
+    assert ("close", (["told"],)) in vars(gathering.home)["asked"]
 
 
 def test_the_end_of_the_cluster_does_not_fail_the_program(gathering: Gathering) -> None:
     def gone() -> Any:
         raise ConnectionError("the cluster is gone")
 
-    gathering.ray.nodes = gone
+    vars(gathering.ray)["nodes"] = gone
     gathering.stop()
     assert not is_alive(gathering.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from types import ModuleType
 
 from sundog import exceptions
 from sundog.ray_engine import graft
@@ -23,7 +23,8 @@ class GetTimeoutError(RayError, TimeoutError):
 
 
 def test_an_error_of_rays_is_caught_by_both_names_and_keeps_its_text() -> None:
-    theirs = SimpleNamespace(RayError=RayError, RayActorError=RayActorError, GetTimeoutError=GetTimeoutError)
+    theirs = ModuleType("ray.exceptions")
+    vars(theirs).update(RayError=RayError, RayActorError=RayActorError, GetTimeoutError=GetTimeoutError)
     graft._errors(theirs)
     for cls in (RayError, RayActorError, GetTimeoutError):
         try:

@@ -144,5 +144,5 @@ def test_the_users_own_way_to_be_called_is_kept(recorded: Recorded) -> None:
         return a + 1
 
     add.__ray_invocation_decorator__ = lambda call: lambda args, kwargs: ["decorated", call(args, kwargs)]  # type: ignore[attr-defined]
-    hook = shim.task(add, ()).__ray_invocation_decorator__
+    hook = vars(shim.task(add, ()))["__ray_invocation_decorator__"]
     assert hook(lambda args, kwargs: args)((1,), {}) == ["decorated", (1,)]

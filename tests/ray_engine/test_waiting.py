@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -28,10 +29,11 @@ class Ref:
         return Nil()
 
 
-class FakeRay:
+class FakeRay(ModuleType):
     """Stands for Ray: a get ends when its task is cancelled."""
 
     def __init__(self) -> None:
+        super().__init__("ray")
         self.entered, self.cancelled = threading.Event(), threading.Event()
 
     def get(self, refs: Any, timeout: float | None) -> str:

@@ -11,7 +11,8 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import click
 
@@ -73,7 +74,7 @@ class _Async:
         return b"ok"
 
 
-def make_cases(ray: Any) -> Iterator[Case]:
+def make_cases(ray: ModuleType) -> Iterator[Case]:
     """The cases, made one after the other: what a case needs is started when it is its turn."""
 
     def many(submit: Callable[[], object]) -> Callable[[], object]:
@@ -121,7 +122,7 @@ def _make_block() -> object:
     return numpy.zeros(MEGABYTE, dtype=numpy.uint8)
 
 
-def measure_start(ray: Any, num_cpus: int | None) -> Result:
+def measure_start(ray: ModuleType, num_cpus: int | None) -> Result:
     """Milliseconds from init() to the first task's result, once: the session stays for the other cases."""
     started = time.perf_counter()
     ray.init(num_cpus=num_cpus)

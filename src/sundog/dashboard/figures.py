@@ -64,6 +64,10 @@ class ProcessFigures:
     own_bytes: int
 
 
+def _no_status() -> SessionStatus:
+    return {}
+
+
 @plain()
 class SessionLook:
     """A session at one moment."""
@@ -75,7 +79,7 @@ class SessionLook:
     functions: dict[str, FunctionFigures] = field(default_factory=dict)
     actors: dict[tuple[str, str], int] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
-    status: SessionStatus = field(default_factory=dict)
+    status: SessionStatus = field(default_factory=_no_status)
     processes: list[ProcessFigures] = field(default_factory=list)
     node: dict[str, float] = field(default_factory=dict)
     user: list[metric_files.Series] = field(default_factory=list)

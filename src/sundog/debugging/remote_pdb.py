@@ -146,7 +146,7 @@ class RemotePdb(pdb.Pdb):
         if not self.is_handed_over:
             return traced_by
         # The other debugger has not seen the line that the frame is about to run, which may be its last.
-        tracer: Any = frame.f_trace
+        tracer = frame.f_trace
         return tracer(frame, event, arg) if tracer is not None else None
 
     def dispatch_line(self, frame: FrameType) -> Any:

@@ -15,7 +15,6 @@ import sys
 import threading
 import traceback
 from types import FrameType
-from typing import Any
 
 from sundog import trust
 
@@ -57,12 +56,14 @@ def listen() -> int:
         raise NoDebugpy(
             "debugpy is not installed in the worker's Python. Install it with: pip install 'sundog[debug]'"
         ) from None
-    pydevd: Any = sys.modules["pydevd"]
+    pydevd = sys.modules["pydevd"]
     if not hasattr(pydevd, "create_server_socket"):
         raise NoDebugpy("This version of debugpy listens in a way that sundog cannot guard.")
     gate = DebugGate(socket.AF_INET, socket.SOCK_STREAM)
     open_socket = pydevd.create_server_socket
-    pydevd.create_server_socket = lambda host, port: gate  # its one caller is the thread that accepts
+    vars(pydevd)["create_server_socket"] = lambda host, port: (
+        gate
+    )  # its one caller is the thread that accepts
     try:
         gate.bind((_HOST, 0))
         _State.port = int(gate.getsockname()[1])
@@ -73,7 +74,7 @@ def listen() -> int:
         _State.port = 0
         raise NoDebugpy(f"debugpy cannot listen: {type(error).__name__}: {error}") from error
     finally:
-        pydevd.create_server_socket = open_socket
+        vars(pydevd)["create_server_socket"] = open_socket
     return _State.port
 
 
@@ -87,7 +88,7 @@ def stop_at(frame: FrameType, *, now: bool = False) -> None:
     import debugpy  # noqa: T100
 
     debugpy.wait_for_client()  # noqa: T100
-    pydevd: Any = sys.modules["pydevd"]
+    pydevd = sys.modules["pydevd"]
     if not now or sys.version_info < (3, 12):
         pydevd.settrace(
             suspend=True, trace_only_current_thread=True, patch_multiprocessing=False, stop_at_frame=frame
@@ -109,7 +110,7 @@ def stop_at_error(error: BaseException, frame: FrameType) -> None:
     import debugpy  # noqa: T100
 
     debugpy.wait_for_client()  # noqa: T100
-    pydevd: Any = sys.modules["pydevd"]
+    pydevd = sys.modules["pydevd"]
     thread = threading.current_thread()
     debugger = pydevd.get_global_debugger()
     frames = {id(each): each for each, _ in traceback.walk_tb(error.__traceback__)}
@@ -117,7 +118,7 @@ def stop_at_error(error: BaseException, frame: FrameType) -> None:
     info = pydevd.set_additional_thread_info(thread)
     # debugpy must not examine this thread while it stops it (before Python 3.12, and since): it would stop in
     # itself.
-    monitoring: Any = sys.modules.get("_pydevd_sys_monitoring.pydevd_sys_monitoring")
+    monitoring = sys.modules.get("_pydevd_sys_monitoring.pydevd_sys_monitoring")
     info.is_tracing += 1
     if monitoring is not None:
         monitoring.stop_monitoring(False)
@@ -131,7 +132,7 @@ def stop_at_error(error: BaseException, frame: FrameType) -> None:
 
 def is_attached() -> bool:
     """Whether an editor is connected."""
-    debugpy: Any = sys.modules.get("debugpy")
+    debugpy = sys.modules.get("debugpy")
     return debugpy is not None and bool(debugpy.is_client_connected())
 
 

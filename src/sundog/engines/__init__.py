@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import config
 
@@ -92,7 +92,7 @@ def elsewhere(*, start: bool = False) -> ForeignEngine | None:
     return foreign
 
 
-def init_elsewhere(asked: dict[str, object]) -> dict[str, Any]:
+def init_elsewhere(asked: dict[str, object]) -> dict[str, object]:
     """`init()` of a program on another system, or one that is in such a session already: what it returns.
 
     Raises:

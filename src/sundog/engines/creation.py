@@ -7,7 +7,7 @@ handles are counted as refs to one object of the creator's; when that object is 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.engines.lease_requests import lease_of
@@ -39,7 +39,7 @@ class Creations:
 
     def create(
         self,
-        cls: object,
+        cls: type,
         class_name: str,
         options: ActorOptions,
         data: HandleData,
@@ -77,7 +77,7 @@ class Creations:
         return actor_id, True
 
     def _registration(
-        self, cls: Any, class_name: str, options: ActorOptions, data: HandleData
+        self, cls: type, class_name: str, options: ActorOptions, data: HandleData
     ) -> Registration:
         """What the node keeps of an actor, and hands to each worker that becomes it."""
         owner = self.owner

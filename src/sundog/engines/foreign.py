@@ -7,10 +7,27 @@ are the other system's own refs, handles, generators and groups. Runs wherever t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
+    from sundog.actor import ActorClass, ActorHandle
+    from sundog.generator import ObjectRefGenerator
+    from sundog.options import ActorOptions
     from sundog.plain import JsonObject
+    from sundog.refs import ObjectRef
+    from sundog.remote_function import RemoteFunction
+
+T = TypeVar("T")
+Made = TypeVar("Made", covariant=True)
+Waitable = TypeVar("Waitable", bound="ObjectRef[object] | ObjectRefGenerator[object]")
+
+
+class Native(Protocol[Made]):
+    """A remote function or an actor class as the other system has it."""
+
+    def options(self, **given: object) -> Self: ...
+
+    def remote(self, *args: object, **kwargs: object) -> Made: ...
 
 
 class ForeignEngine(Protocol):
@@ -36,7 +53,7 @@ class ForeignEngine(Protocol):
 
     def available_resources(self) -> dict[str, float]: ...
 
-    def gpu_ids(self) -> list[Any]: ...
+    def gpu_ids(self) -> list[int] | list[str]: ...
 
     def runtime_context(self) -> Any: ...
 
@@ -44,27 +61,33 @@ class ForeignEngine(Protocol):
         """Bring what is recorded so far into the session's folder."""
 
     # ------------------------------------------------------------------ functions and classes
-    def bind(self, front: object) -> None:
+    def bind(self, front: RemoteFunction[..., object] | ActorClass[T]) -> None:
         """A remote function or actor class is about to be pickled: give it what all its copies share."""
 
-    def submit(self, front: object, args: tuple[object, ...], kwargs: JsonObject) -> Any: ...
+    def submit(
+        self, front: RemoteFunction[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object: ...
 
-    def create(self, front: object, options: object, args: tuple[object, ...], kwargs: JsonObject) -> Any: ...
+    def create(
+        self, front: ActorClass[T], options: ActorOptions, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> ActorHandle[T]: ...
 
     # ------------------------------------------------------------------ objects and actors
-    def get(self, refs: object, timeout: float | None) -> Any: ...
+    def get(self, refs: object, timeout: float | None) -> object: ...
 
-    def put(self, value: object) -> Any: ...
+    def put(self, value: T) -> ObjectRef[T]: ...
 
-    def wait(self, refs: object, num_returns: int, timeout: float | None, fetch_local: bool) -> Any: ...
+    def wait(
+        self, refs: list[Waitable], num_returns: int, timeout: float | None, fetch_local: bool
+    ) -> tuple[list[Waitable], list[Waitable]]: ...
 
     def cancel(self, ref: object, *, force: bool, recursive: bool) -> None: ...
 
-    def free(self, refs: list[Any], local_only: bool) -> None: ...
+    def free(self, refs: list[ObjectRef[object]], local_only: bool) -> None: ...
 
     def kill(self, actor: object, *, no_restart: bool) -> None: ...
 
-    def get_actor(self, name: str, namespace: str | None) -> Any: ...
+    def get_actor(self, name: str, namespace: str | None) -> ActorHandle[object]: ...
 
     def named_actors(self, all_namespaces: bool) -> list[object]: ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.accelerator_kinds import check_shares
 from sundog.options import BOTH_PLACES, ActorOptions, TaskOptions, is_a
@@ -10,12 +10,33 @@ from sundog.owner import context
 from sundog.state.lease_spec import LeaseSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeGuard
+
+    from sundog.util import scheduling_strategies as strategies
+    from sundog.util.placement_group import PlacementGroup
     from sundog.wire.dicts import LeaseSetup
 
 _NO_NODE = ("f" * 56, b"\xff" * 28)
 
 
-def strategy_of(given: Any) -> tuple[object, ...]:
+def _is_affinity(given: object) -> TypeGuard[strategies.NodeAffinitySchedulingStrategy]:
+    return is_a(given, "NodeAffinitySchedulingStrategy")
+
+
+def _is_by_labels(given: object) -> TypeGuard[strategies.NodeLabelSchedulingStrategy]:
+    return is_a(given, "NodeLabelSchedulingStrategy")
+
+
+def _is_in_group(given: object) -> TypeGuard[strategies.PlacementGroupSchedulingStrategy]:
+    return is_a(given, "PlacementGroupSchedulingStrategy")
+
+
+def _is_group(given: object) -> TypeGuard[PlacementGroup]:
+    return is_a(given, "PlacementGroup")
+
+
+def strategy_of(given: object) -> tuple[object, ...]:
     """A scheduling strategy that names no placement group, in the scheduler's words.
 
     Raises:
@@ -25,7 +46,7 @@ def strategy_of(given: Any) -> tuple[object, ...]:
         return ("default",)
     if given == "SPREAD":
         return ("spread",)
-    if is_a(given, "NodeAffinitySchedulingStrategy"):
+    if _is_affinity(given):
         node_id = given.node_id
         if node_id in _NO_NODE:
             raise ValueError(
@@ -37,32 +58,35 @@ def strategy_of(given: Any) -> tuple[object, ...]:
             bool(given.soft),
             "spill" if given._spill_on_unavailable else "fail" if given._fail_on_unavailable else "wait",
         )
-    if is_a(given, "NodeLabelSchedulingStrategy"):
+    if _is_by_labels(given):
         return ("labels", _conditions(given.hard), _conditions(given.soft))
     raise ValueError(f"{given!r} is not a scheduling strategy: use 'DEFAULT', 'SPREAD' or a strategy object.")
 
 
-def _group_of(options: TaskOptions | ActorOptions) -> tuple[Any, int, bool]:
+def _group_of(options: TaskOptions | ActorOptions) -> tuple[object, int, bool]:
     """The placement group asked for ("default", None or a group), the bundle, and whether it captures."""
     given = options.scheduling_strategy
     if given is not None and options.placement_group not in ("default", None):
         raise ValueError(BOTH_PLACES)  # one strategy comes from the decorator, the other from .options()
     if given is None:
-        asked: Any = options
-    elif is_a(given, "PlacementGroupSchedulingStrategy"):
-        asked = given
+        group, index = options.placement_group, options.placement_group_bundle_index
+        capture = options.placement_group_capture_child_tasks
+    elif _is_in_group(given):
+        group, index = given.placement_group, given.placement_group_bundle_index
+        capture = given.placement_group_capture_child_tasks
     else:
         return None, -1, False
-    capture = asked.placement_group_capture_child_tasks
     if capture is None:
         capture = context.facts.capture_child_tasks
-    group = asked.placement_group
-    if group is not None and group != "default" and group.is_empty:
+    if _is_group(group) and group.is_empty:
         group = None
-    return group, int(asked.placement_group_bundle_index), bool(capture)
+    return group, int(index), bool(capture)
 
 
-def _conditions(labels: Any) -> tuple[object, ...]:
+def _conditions(
+    labels: Mapping[str, strategies.In | strategies.NotIn | strategies.Exists | strategies.DoesNotExist]
+    | None,
+) -> tuple[object, ...]:
     out = []
     for key, condition in (labels or {}).items():
         kind = type(condition).__name__
@@ -86,14 +110,13 @@ def _memory_cap(options: TaskOptions | ActorOptions) -> float:
     return options.memory
 
 
-def _check_fits(group: Any, index: object, demand: dict[str, float]) -> None:
+def _check_fits(group: PlacementGroup, index: int, demand: dict[str, float]) -> None:
     """Refuse a bundle that the group does not have, or a demand that none of its bundles can ever meet.
 
     Raises:
         ValueError: either of these.
     """
-    bundles: list[dict[str, float]] = group.bundle_specs
-    assert isinstance(index, int)
+    bundles = group.bundle_specs
     if not -1 <= index < len(bundles):
         raise ValueError(
             f"The bundle index {index} is invalid for placement group {group.id.hex()}: its bundles are 0 to "
@@ -120,7 +143,7 @@ def _place(
     group_id: bytes | None = None
     if group == "default":
         group_id = context.facts.placement_group if capture else None
-    elif group is not None:
+    elif _is_group(group):
         _check_fits(group, index, demand)
         group_id = group.id.binary()
     if group_id is None:
@@ -129,7 +152,7 @@ def _place(
                 f"placement_group_bundle_index={index} has no placement group: without one the bundle index must be -1."
             )
         given = options.scheduling_strategy
-        return strategy_of(None if is_a(given, "PlacementGroupSchedulingStrategy") else given), {}
+        return strategy_of(None if _is_in_group(given) else given), {}
     return ("pg", group_id, index), {"pg_id": group_id, "capture": capture}
 
 

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import config as config_module
 from sundog import engines, isolation
@@ -44,9 +44,27 @@ from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_INSPECT, EXTRA_PER_YIELD
 from sundog.wire.row import read
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+    from types import TracebackType
+    from typing import Protocol
+
     from sundog.engines.heads import Head
     from sundog.owner.crews import Crew
+    from sundog.owner.logs import DriverLogs
     from sundog.wire.dicts import Session
+
+    class Runs(Protocol):
+        """What runs tasks in a worker, as far as user code asks for it."""
+
+        cancel_wins: bool
+
+        @property
+        def cancelled(self) -> Container[bytes]: ...
+
+        def leave(self, why: str) -> None: ...
+
+        def exit_error(self) -> BaseException: ...
+
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
@@ -67,9 +85,9 @@ class LocalEngine:
     def __init__(self, owner: Owner, *, is_driver: bool, started_node: int | None = None) -> None:
         self.owner = owner
         self.is_driver = is_driver
-        self.executor: Any = None
+        self.executor: Runs | None = None
         self._started_node = started_node
-        self._logs: Any = None
+        self._logs: DriverLogs | None = None
         self._heard = 0  # number of batches of workers' output so far
         self._took_sigterm = False
         self._switched = False
@@ -88,7 +106,7 @@ class LocalEngine:
         self.owner.control.table = self.owner.control.table.joined(messages.from_node(self))
 
     # ------------------------------------------------------------------ environments
-    def env_key(self, runtime_env: Any) -> str:
+    def env_key(self, runtime_env: dict[str, object] | None) -> str:
         """The key of a runtime environment, merged with the one this process runs in."""
         job = context.facts.job_id.hex()
         if not runtime_env and not context.facts.runtime_env:
@@ -321,7 +339,7 @@ def _is_starved(deadline: float) -> bool:
     return time.monotonic() < deadline and pid > 0 and machine.wants_processor(pid)
 
 
-def _show_folded(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+def _show_folded(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     from sundog.engines import tracebacks  # only programs that end with an error load this
 
     tracebacks.show(kind, error, trace)

@@ -32,6 +32,23 @@ from sundog.util.debug import log_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
+
+    class Drawn(Protocol):
+        """A bar of the package tqdm, as far as it is used here."""
+
+        n: float
+        pos: int
+        total: float | None
+
+        def set_description(self, desc: str, *, refresh: bool) -> None: ...
+
+        def refresh(self) -> object: ...
+
+        def clear(self) -> None: ...
+
+        def close(self) -> None: ...
+
 
 logger = logging.getLogger(__name__)
 
@@ -159,8 +176,8 @@ class tqdm:
 
 
 @functools.cache
-def _drawing_class() -> object:
-    drawn: Any = importlib.import_module("tqdm.auto").tqdm
+def _drawing_class() -> Callable[..., Drawn]:
+    drawn = importlib.import_module("tqdm.auto").tqdm
     # Without tqdm's watching thread, which outlives the last bar: states come at regular intervals.
     return type("tqdm", (drawn,), {"monitor_interval": 0})
 
@@ -170,7 +187,7 @@ class BarBoard:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._bars: dict[str, tuple[State, Any]] = {}
+        self._bars: dict[str, tuple[State, Drawn]] = {}
         # Processes in the order they appeared: bars of one process stay together.
         self._processes: dict[tuple[str, int], int] = {}
         self._print: Callable[..., None] | None = None
@@ -198,7 +215,7 @@ class BarBoard:
         where = "" if state["ip"] == get_node_ip_address() else f", ip={state['ip']}"
         return f"(pid={state['pid']}{where}) {state['desc']}"
 
-    def _open(self, draw: Any, state: State) -> None:
+    def _open(self, draw: Callable[..., Drawn], state: State) -> None:
         if not self._bars:
             self._wrap_print()
         self._processes.setdefault((state["ip"], state["pid"]), len(self._processes))
@@ -224,7 +241,7 @@ class BarBoard:
         self._advance(bar, state["x"] - before["x"])
 
     @staticmethod
-    def _advance(bar: Any, count: float) -> None:
+    def _advance(bar: Drawn, count: float) -> None:
         # Not bar.update(), which may draw nothing: states arrive rarely enough to draw each.
         bar.n += count
         bar.refresh()

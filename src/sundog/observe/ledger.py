@@ -50,7 +50,7 @@ class Ledger:
             if alike.kind in _COUNTED:
                 self.count_columns(process, name_of, alike)
             return
-        found: dict[tuple[int, int], list[tuple[object, ...]]] = defaultdict(list)
+        found: dict[tuple[int, int], list[events.RawEvent]] = defaultdict(list)
         for fields in slots.raw():
             if fields[5] in _COUNTED:
                 found[fields[4], fields[5]].append(fields)

@@ -27,6 +27,10 @@ class Running:
     owner: bytes
 
 
+def _no_session() -> Session:
+    return {}
+
+
 @plain(slots=False)
 class ProcessFacts:
     """Facts of this process that user code may ask for."""
@@ -35,7 +39,7 @@ class ProcessFacts:
     process_id: bytes = b""
     node_id: bytes = b""
     job_id: bytes = b""
-    session: Session = field(default_factory=dict)
+    session: Session = field(default_factory=_no_session)
     namespace: str = ""
     detached_by_default: bool = False  # the lifetime of actors of this job that are created without lifetime=
     accelerators: dict[str, tuple[int | str, ...]] = field(default_factory=dict)  # kind -> ids of the devices

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import time
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.plain import JsonObject
+
+if TYPE_CHECKING:
+    from sundog.ray_engine import theirs
 
 Look = JsonObject
 
@@ -21,7 +24,7 @@ def look(gcs_address: str) -> Look:
     return read(status)
 
 
-def read(status: Any) -> Look:
+def read(status: theirs.RaysClusterStatus) -> Look:
     """Ray's answer in plain values."""
     demands = [
         *status.resource_demands.ray_task_actor_demand,
@@ -49,7 +52,7 @@ def read(status: Any) -> Look:
     }
 
 
-def _node(each: Any) -> JsonObject:
+def _node(each: theirs.RaysNode) -> JsonObject:
     return {
         "node_id": str(each.node_id),
         "status": str(each.node_status or ""),

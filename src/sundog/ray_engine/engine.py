@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 from sundog import events
+from sundog.actor import ActorClass
 from sundog.exceptions import RayError
 from sundog.ray_engine import process, shim, wishes
 from sundog.ray_engine.waiting import Waits, check_get, check_wait, late
@@ -22,10 +23,21 @@ from sundog.ray_engine.waiting import Waits, check_get, check_wait, late
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from sundog.actor import ActorHandle
+    from sundog.engines.foreign import Native, Waitable
+    from sundog.options import ActorOptions, TaskOptions
     from sundog.plain import JsonObject
+    from sundog.ray_engine import theirs
     from sundog.ray_engine.gathering import Gathering
+    from sundog.refs import ObjectRef
+    from sundog.remote_function import RemoteFunction
 
 _time = time.time
+P = ParamSpec("P")
+T = TypeVar("T")
+Made = TypeVar("Made")
+Target = TypeVar("Target")
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class RayEngine:
@@ -34,7 +46,7 @@ class RayEngine:
     name = "ray"
 
     def __init__(self, ray: ModuleType, *, is_driver: bool, gathering: Gathering | None = None) -> None:
-        self.ray: Any = ray
+        self.ray = ray
         self.is_driver = is_driver
         self.gathering = gathering
         self._lock = threading.Lock()
@@ -92,7 +104,7 @@ class RayEngine:
         """As Ray's."""
         return dict(self.ray.available_resources())
 
-    def gpu_ids(self) -> list[object]:
+    def gpu_ids(self) -> list[int] | list[str]:
         """As Ray's."""
         return list(self.ray.get_gpu_ids())
 
@@ -101,54 +113,73 @@ class RayEngine:
         return Context(self.ray.get_runtime_context())
 
     # ------------------------------------------------------------------ functions and classes
-    def submit(self, front: Any, args: tuple[object, ...], kwargs: JsonObject) -> object:
+    def submit(
+        self, front: RemoteFunction[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
         """`f.remote()`."""
-        if front._engine is not self:
-            front._fn = self._bound(front, front._function, shim.task, front._options)
-            front._engine = self
+        engine, bound = front._elsewhere
+        if engine is not self or bound is None:
+            bound = self._bound(front._native, front._function, shim.task, front._options, front._options)
+            front._elsewhere = (self, bound)
         signature = front._signature
         if kwargs or not signature.low <= len(args) <= signature.high:
             signature.check(front._name, args, kwargs)
-        return front._fn.remote(*args, **kwargs)
+        return bound.remote(*args, **kwargs)
 
-    def create(self, front: Any, options: Any, args: tuple[object, ...], kwargs: JsonObject) -> object:
+    def create(
+        self, front: ActorClass[T], options: ActorOptions, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> ActorHandle[T]:
         """`A.remote()`."""
         options.check_creation()
         submit_s = _time()
-        handle = self._bound(front, front._cls, shim.actor_class, options).remote(*args, **kwargs)
+        bound = self._bound(front._native, front._cls, shim.actor_class, front._options, options)
+        handle = bound.remote(*args, **kwargs)
         if process.me is not None:
             process.me.created(handle, f"{front._name}.__init__", submit_s)
         return handle
 
-    def bind(self, front: Any) -> None:
+    def bind(self, front: RemoteFunction[..., object] | ActorClass[T]) -> None:
         """A function or class is about to be pickled."""
-        if hasattr(front, "_cls"):
-            self._native(front, front._cls, shim.actor_class, front._options)
+        if isinstance(front, ActorClass):
+            self._native(front._native, front._cls, shim.actor_class, front._options, front._options)
         else:
-            self._native(front, front._function, shim.task, front._options)
+            self._native(front._native, front._function, shim.task, front._options, front._options)
 
-    def _bound(self, front: object, target: object, around: object, options: Any) -> Any:
+    def _bound(
+        self,
+        made: dict[object, Native[Made]],
+        target: Target,
+        around: Callable[[Target, shim.Own], object],
+        base: TaskOptions | ActorOptions,
+        options: TaskOptions | ActorOptions,
+    ) -> Native[Made]:
         """Ray's own of a function or class, with these options."""
         given = wishes.rays_options(options)
         for name in wishes.AT_THE_DECORATOR:
             given.pop(name, None)
-        native = self._native(front, target, around, options)
+        native = self._native(made, target, around, base, options)
         return native.options(**given) if given else native
 
-    def _native(self, front: Any, target: object, around: Any, options: Any) -> Any:
+    def _native(
+        self,
+        made: dict[object, Native[Made]],
+        target: Target,
+        around: Callable[[Target, shim.Own], object],
+        base: TaskOptions | ActorOptions,
+        options: TaskOptions | ActorOptions,
+    ) -> Native[Made]:
         """Ray's own, made once for all `.options()` that the shim does not see: so it is exported once."""
         own = wishes.shims(options)
-        found = front._native.get(own)
+        found = made.get(own)
         if found is None:
             with self._lock:
-                found = front._native.get(own)
+                found = made.get(own)
                 if found is None:
-                    asked = wishes.rays_options(front._options)
-                    base = {name: asked[name] for name in wishes.AT_THE_DECORATOR if name in asked}
-                    made = around(target, own)
+                    asked = wishes.rays_options(base)
+                    given = {name: asked[name] for name in wishes.AT_THE_DECORATOR if name in asked}
+                    shimmed = around(target, own)
                     remote = native(self.ray.remote)
-                    found = remote(**base)(made) if base else remote(made)
-                    front._native[own] = found
+                    found = made[own] = remote(**given)(shimmed) if given else remote(shimmed)
         return found
 
     # ------------------------------------------------------------------ objects
@@ -165,14 +196,18 @@ class RayEngine:
                 check_get(refs)
             raise
 
-    def put(self, value: object) -> object:
+    def put(self, value: T) -> ObjectRef[T]:
         """As `ray.put`."""
-        return noted(events.PUT, None, native(self.ray.put), value)
+        ref: ObjectRef[T] = noted(events.PUT, None, native(self.ray.put), value)
+        return ref
 
-    def wait(self, refs: object, num_returns: int, timeout: float | None, fetch_local: bool) -> object:
+    def wait(
+        self, refs: list[Waitable], num_returns: int, timeout: float | None, fetch_local: bool
+    ) -> tuple[list[Waitable], list[Waitable]]:
         """As `ray.wait`."""
         check_wait(refs, num_returns)
-        return noted(
+        ready: list[Waitable]
+        ready, rest = noted(
             events.WAIT,
             refs,
             self.waiting(native(self.ray.wait)),
@@ -181,12 +216,13 @@ class RayEngine:
             timeout=timeout,
             fetch_local=fetch_local,
         )
+        return ready, rest
 
-    def waiting(self, verb: Callable[..., object]) -> Callable[..., Any]:
+    def waiting(self, verb: Callable[..., T]) -> Callable[..., T]:
         """A verb of Ray's that may wait, for a process whose other threads may shut down meanwhile."""
         return functools.partial(self.waits.run, verb) if self.is_driver else verb
 
-    def free(self, refs: list[object], local_only: bool) -> None:
+    def free(self, refs: list[ObjectRef[object]], local_only: bool) -> None:
         """As Ray's."""
         import_module("ray._private.internal_api").free(refs, local_only=local_only)
 
@@ -199,17 +235,18 @@ class RayEngine:
         """As `ray.kill`."""
         self.ray.kill(actor, no_restart=no_restart)
 
-    def get_actor(self, name: str, namespace: str | None) -> object:
+    def get_actor(self, name: str, namespace: str | None) -> ActorHandle[object]:
         """As `ray.get_actor`, with the names that there are."""
         try:
-            return self.ray.get_actor(name, namespace)
+            found: ActorHandle[object] = self.ray.get_actor(name, namespace)
+            return found
         except ValueError:
-            names = [] if namespace is not None else sorted(self.named_actors(False))
+            names = [] if namespace is not None else sorted(map(str, self.named_actors(False)))
             raise ValueError(
                 f"There is no live actor named {name!r} in this namespace of the Ray cluster. Names: {names}."
             ) from None
 
-    def named_actors(self, all_namespaces: bool) -> list[Any]:
+    def named_actors(self, all_namespaces: bool) -> list[object]:
         """As Ray's; sundog's own are left out."""
         found = self.ray.util.list_named_actors(all_namespaces=all_namespaces)
         return [each for each in found if not all_namespaces or each["namespace"] != "_sundog"]
@@ -238,12 +275,12 @@ class RayEngine:
         return getattr(import_module("ray.util.state"), verb)(**kwargs)
 
 
-def native(verb: object) -> Any:
+def native(verb: F) -> F:
     """A verb of Ray's itself, where `sundog run --engine ray` has put one of ours around it: one record is enough."""
     return getattr(verb, "__sundog_native__", verb)
 
 
-def noted(kind: int, refs: object, verb: Callable[..., object], *args: object, **kwargs: object) -> object:
+def noted(kind: int, refs: object, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a verb of Ray's, and note how long it took and for what."""
     me, start_s, failed = process.me, _time(), True
     found = None
@@ -259,7 +296,7 @@ def noted(kind: int, refs: object, verb: Callable[..., object], *args: object, *
 class Context:
     """Ray's runtime context, and what only sundog's has."""
 
-    def __init__(self, theirs: Any) -> None:
+    def __init__(self, theirs: theirs.RaysContext) -> None:
         self._theirs = theirs
 
     def __getattr__(self, name: str) -> object:

@@ -24,6 +24,9 @@ from sundog.ray_engine.home import Home
 from sundog.ray_engine.process import node_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
     from sundog.plain import JsonObject
     from sundog.ray_engine.process import Process
 
@@ -44,7 +47,7 @@ def _submission_id() -> str:
 class Gathering:
     """Records of one job on its way home."""
 
-    def __init__(self, ray: Any, process: Process) -> None:
+    def __init__(self, ray: ModuleType, process: Process) -> None:
         self.ray = ray
         self.identity = process.identity
         settings = config.load()
@@ -91,7 +94,7 @@ class Gathering:
             self._made.set_exception(error)
 
     @property
-    def home(self) -> Any:
+    def home(self) -> object:
         """Home, as soon as it is made.
 
         Raises:
@@ -100,10 +103,11 @@ class Gathering:
         return self._made.result(_HOME_S)
 
     @staticmethod
-    def _strategies() -> Any:
+    def _strategies() -> Callable[..., object]:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        return NodeAffinitySchedulingStrategy
+        made: Callable[..., object] = NodeAffinitySchedulingStrategy
+        return made
 
     # ------------------------------------------------------------------ while it runs
     def flush(self) -> None:

@@ -8,7 +8,7 @@ a process. Runs in drivers and workers when they come to this engine.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 from sundog import actor, exceptions, generator, refs
 from sundog.util.placement_group import PlacementGroup
@@ -19,7 +19,7 @@ left: list[str] = []
 """Errors of Ray's that could not be given a base of sundog's."""
 
 
-def graft(ray: Any) -> None:
+def graft(ray: ModuleType) -> None:
     """Do so; the second time it does nothing, but for what a connection through `ray://` brings."""
     global _done
     if not _done:
@@ -36,7 +36,7 @@ def graft(ray: Any) -> None:
         actor.ActorHandle.theirs += (client.ClientActorHandle,)
 
 
-def _errors(theirs: Any) -> None:
+def _errors(theirs: ModuleType) -> None:
     pairs = []
     for name, our in list(vars(exceptions).items()):
         their = getattr(theirs, name, None)

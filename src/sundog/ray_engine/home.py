@@ -242,7 +242,7 @@ class ClusterChronicle:
         self._writer.close()
 
 
-def _shifted(fields: Fields, ahead_s: float) -> Fields:
+def _shifted(fields: events.RawEvent, ahead_s: float) -> Fields:
     """An event without its number, by the clock of Home."""
     task, submit_s, start_s, end_s, name, kind, flags, attempt, cpu_s, own_bytes, _ = fields
     start_s -= ahead_s

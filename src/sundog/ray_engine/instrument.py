@@ -9,12 +9,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import engines, events
 from sundog.ray_engine import graft, joining, shim, versions
 from sundog.ray_engine.engine import RayEngine, noted
 from sundog.wire.inspect import measured_of_all
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from sundog.plain import JsonMapping
 
 _LIBRARIES = ("ray", "sundog")
 
@@ -25,22 +30,24 @@ def instrument() -> None:
     Raises:
         ImportError: Ray is not here, or is another release.
     """
-    ray: Any = versions.import_ray()
+    ray = versions.import_ray()
     graft.graft(ray)
     plain = {name: getattr(ray, name) for name in ("remote", "get", "put", "wait", "init", "shutdown")}
-    ray.remote = _remote(plain["remote"])
-    ray.init = _init(ray, plain["init"])
-    ray.shutdown = _shutdown(plain["shutdown"])
-    ray.get = _get(plain["get"])
-    ray.put = _put(plain["put"])
-    ray.wait = _wait(plain["wait"])
+    vars(ray).update(
+        remote=_remote(plain["remote"]),
+        init=_init(ray, plain["init"]),
+        shutdown=_shutdown(plain["shutdown"]),
+        get=_get(plain["get"]),
+        put=_put(plain["put"]),
+        wait=_wait(plain["wait"]),
+    )
     for name, verb in plain.items():
         getattr(
             ray, name
         ).__sundog_native__ = verb  # a program may use both names, and the engine records its own events
 
 
-def _remote(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _remote(plain: Callable[..., Callable[[object], object]]) -> Callable[..., object]:
     @functools.wraps(plain)
     def remote(*args: object, **options: object) -> object:
         if len(args) == 1 and not options and callable(args[0]):
@@ -51,7 +58,7 @@ def _remote(plain: Callable[..., Any]) -> Callable[..., Any]:
     return remote
 
 
-def _dressed(target: object) -> Any:
+def _dressed(target: object) -> object:
     home = (getattr(target, "__module__", None) or "").split(".")[0]
     if home in _LIBRARIES or not (inspect.isfunction(target) or inspect.isclass(target)):
         return target
@@ -59,14 +66,13 @@ def _dressed(target: object) -> Any:
     return shim.actor_class(target, own) if inspect.isclass(target) else shim.task(target, own)
 
 
-def _init(ray: Any, plain: Callable[..., object]) -> Callable[..., object]:
+def _init(ray: ModuleType, plain: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(plain)
-    def init(*args: Any, **kwargs: Any) -> object:
+    def init(address: str | None = None, *, runtime_env: JsonMapping | None = None, **rest: object) -> object:
         was_there = ray.is_initialized()
         if not was_there:
-            address = args[0] if args else kwargs.get("address")
-            kwargs["runtime_env"] = joining.environment(kwargs.get("runtime_env"), address) or None
-        context = plain(*args, **kwargs)
+            runtime_env = joining.environment(runtime_env, address) or None
+        context = plain(address, runtime_env=runtime_env, **rest)
         if not was_there:
             joining.attach(ray, is_driver=True)
         return context
@@ -76,10 +82,11 @@ def _init(ray: Any, plain: Callable[..., object]) -> Callable[..., object]:
 
 def _shutdown(plain: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(plain)
-    def shutdown(*args: object, **kwargs: object) -> Any:
+    def shutdown(*args: object, **kwargs: object) -> object:
         other = engines.foreign
         if other is not None and other.is_driver:
-            return other.shutdown()
+            other.shutdown()
+            return None
         return plain(*args, **kwargs)
 
     return shutdown

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import config, engines, notices
 from sundog.ray_engine import graft, process, versions
@@ -21,7 +21,9 @@ from sundog.ray_engine.engine import RayEngine, native
 from sundog.ray_engine.gathering import JOB_SETTING, Gathering
 
 if TYPE_CHECKING:
-    from sundog.plain import JsonObject
+    from types import ModuleType
+
+    from sundog.plain import JsonMapping, JsonObject
 
 # Options of init() that Ray has under the same name; an option that is not given is left out.
 _SAME = [
@@ -91,7 +93,7 @@ def _rays_settings(asked: JsonObject) -> dict[str, object]:
     return found
 
 
-def environment(runtime_env: Any, address: str | None) -> JsonObject:
+def environment(runtime_env: JsonMapping | None, address: str | None) -> JsonObject:
     """The job's runtime environment, with sundog itself for nodes that may lack it.
 
     A cluster that this program starts is on this machine, with this Python. A submitted job's environment may have
@@ -106,7 +108,7 @@ def environment(runtime_env: Any, address: str | None) -> JsonObject:
     return env
 
 
-def attach(ray: Any, *, is_driver: bool) -> RayEngine:
+def attach(ray: ModuleType, *, is_driver: bool) -> RayEngine:
     """Make Ray, which this process is connected to, its engine."""
     graft.graft(ray)
     gathering = None
@@ -130,8 +132,8 @@ def attach_or_start(start: bool) -> RayEngine | None:
         return attach(ray, is_driver=rays.global_worker.mode != rays.WORKER_MODE)
     if start:
         import_module("sundog.api").init()
-        found: Any = engines.foreign
-        return found  # type: ignore[no-any-return]
+        found = engines.foreign
+        return found if isinstance(found, RayEngine) else None
     return None
 
 

@@ -8,7 +8,6 @@ out, in the layout of `events.EVENT`, their numbers left out. Runs in Home.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from sundog import events
 from sundog.plain import field, plain
@@ -18,7 +17,8 @@ _NO_TASK = bytes(16)
 _RUNS = frozenset({events.TASK, events.CALL, events.CREATE})
 _KEPT = 200_000  # ended tasks that are remembered, since a retry may come
 
-Fields = tuple[Any, ...]
+# task, submitted, started, ended, name, kind, flags, attempt, processor seconds, bytes of its own
+Fields = tuple[bytes, float, float, float, int, int, int, int, float, float]
 Out = tuple[bytes, Fields]  # the process that reports the event, and the event without its number
 
 

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import config, events, notices, trust
 from sundog.owner.call_sites import MARK
@@ -24,6 +24,10 @@ from sundog.ray_engine.pushes import HERE, Pusher
 from sundog.refs import site_of
 
 if TYPE_CHECKING:
+    from types import FrameType
+
+    from sundog.actor import ActorHandle
+    from sundog.ray_engine import theirs
     from sundog.ray_engine.shim import Execution
     from sundog.worker.meter import ThreadsMeter
 
@@ -45,7 +49,7 @@ class Identity:
 
     __slots__ = ("job", "node", "pid", "process_id", "role", "session_dir")
 
-    def __init__(self, worker: Any, role: str) -> None:
+    def __init__(self, worker: theirs.RaysWorker, role: str) -> None:
         from ray._private import worker as rays
 
         self.role = role
@@ -86,7 +90,7 @@ class Process:
         from ray._private import worker as rays
 
         self.identity = Identity(rays.global_worker, role)
-        self._core: Any = rays.global_worker.core_worker
+        self._core: theirs.RaysCore = rays.global_worker.core_worker
         self.folder = ""
         self.config = config.load()
         self.ring: events.Ring | None = None
@@ -180,26 +184,26 @@ class Process:
             capsules.failed(self.folder, execution, error, self.config)
 
     # ------------------------------------------------------------------ submitting
-    def submitted(self, refs: object, name: str, submit_s: float, args: Any = ()) -> None:
+    def submitted(self, refs: object, name: str, submit_s: float, args: tuple[object, ...] = ()) -> None:
         """Note that a task or call was submitted here, and how large what it takes along by value is."""
-        ref: Any = refs
+        ref = refs
         if type(refs) is not self._ref_type:  # several results, or a generator
             ref = refs[0] if type(refs) is list and refs else refs
             ref = getattr(ref, "_generator_ref", ref)
-            if not hasattr(ref, "task_id"):
-                return
-        unique = unique_of(ref.task_id().binary())
+        task_id = getattr(ref, "task_id", None)
+        if task_id is None:
+            return
+        unique = unique_of(task_id().binary())
         self.note_submission(unique, name, submit_s)
         if args and self.ring is not None:
             size = 0
             for each in args:
-                kind = type(each)
-                size += len(each) if kind is bytes or kind is str else getattr(each, "nbytes", 0)
+                size += len(each) if isinstance(each, (bytes, str)) else getattr(each, "nbytes", 0)
             if size >= _LARGE_BYTES:
                 task = self.identity.process_id + unique
                 self.ring.write(events.MOVED, task, min(size, _U32), 0, submit_s, submit_s)
 
-    def created(self, handle: Any, name: str, submit_s: float) -> None:
+    def created(self, handle: ActorHandle[object], name: str, submit_s: float) -> None:
         """Note that an actor was created here."""
         self.note_submission(unique_of(CREATES + handle._actor_id.binary()), name, submit_s)
 
@@ -255,7 +259,7 @@ def _is_in_order(error: BaseException) -> bool:
     return isinstance(error, (SystemExit, GeneratorExit)) or type(error).__name__ == "AsyncioActorExit"
 
 
-def _users_frame() -> Any:
+def _users_frame() -> FrameType:
     """The frame of the user's program that led here."""
     frame = sys._getframe(2)
     while frame.f_back is not None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.ray_engine.process import CREATES, unique_of
 from sundog.ray_engine.pushes import HOME_NAMESPACE
 
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
+    from sundog.ray_engine import theirs
 
 _STATES = ("DEPENDENCIES_UNREADY", "PENDING_CREATION", "ALIVE", "RESTARTING", "DEAD")  # by Ray's numbers
 _EXITS = (
@@ -36,7 +37,7 @@ class Residents:
         self._known: dict[str, JsonObject] = {}
         self._ended: set[bytes] = set()
 
-    def ended(self, told: Iterable[Any], ours: Collection[bytes]) -> list[JsonObject]:
+    def ended(self, told: Iterable[theirs.RaysWorkerRow], ours: Collection[bytes]) -> list[JsonObject]:
         """The rows of workers that have ended since the last look.
 
         Args:
@@ -53,7 +54,7 @@ class Residents:
                 found.append(worker_row(each))
         return found
 
-    def changed(self, told: Iterable[Any], id_of: IdOf) -> list[JsonObject]:
+    def changed(self, told: Iterable[theirs.RaysActor], id_of: IdOf) -> list[JsonObject]:
         """The rows of actors that are new, or not as they were.
 
         Args:
@@ -75,7 +76,7 @@ class Residents:
         return dict(Counter(str(row["state"]) for row in self._known.values()))
 
 
-def actor_row(told: Any, id_of: IdOf) -> JsonObject:
+def actor_row(told: theirs.RaysActor, id_of: IdOf) -> JsonObject:
     """One of Ray's actors."""
     state = _STATES[told.state]
     return {
@@ -100,7 +101,7 @@ def actor_row(told: Any, id_of: IdOf) -> JsonObject:
     }
 
 
-def worker_row(told: Any) -> JsonObject:
+def worker_row(told: theirs.RaysWorkerRow) -> JsonObject:
     """One of Ray's workers that has ended."""
     return {
         "worker_id": told.worker_address.worker_id[:8].hex(),
@@ -114,7 +115,7 @@ def worker_row(told: Any) -> JsonObject:
     }
 
 
-def _cause(told: Any) -> JsonObject | None:
+def _cause(told: theirs.RaysDeathCause) -> JsonObject | None:
     kind = told.WhichOneof("context")
     if kind is None:
         return None
@@ -123,7 +124,7 @@ def _cause(told: Any) -> JsonObject | None:
     return {kind: texts or {"error_message": kind}}
 
 
-def ask_actors(job: str) -> list[Any]:
+def ask_actors(job: str) -> list[theirs.RaysActor]:
     """Ray's rows of the actors of a job."""
     import ray
     from ray._private.state import state
@@ -134,7 +135,7 @@ def ask_actors(job: str) -> list[Any]:
     return [gcs_pb2.ActorTableData.FromString(each) for each in rows]
 
 
-def ask_workers() -> list[Any]:
+def ask_workers() -> list[theirs.RaysWorkerRow]:
     """Ray's rows of the workers of all jobs."""
     from ray._private.state import state
     from ray.core.generated import gcs_pb2

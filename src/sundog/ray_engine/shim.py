@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextvars import ContextVar, Token
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.exceptions import TaskTimeoutError
@@ -27,7 +27,13 @@ from sundog.ray_engine import (
     shim as here,
 )  # shims use this name: a pickled shim refers to this module instead of copying it
 
-Own = tuple[tuple[str, Any], ...]
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Generator
+    from types import FrameType
+
+Own = tuple[tuple[str, object], ...]  # options of sundog that the shim carries out
+Users = Callable[..., object]
+Invocation = Callable[[tuple[object, ...], dict[str, object]], object]  # how Ray calls
 
 running: ContextVar[bytes] = ContextVar("sundog_running", default=b"")
 """The task in whose call this code runs; empty outside of one."""
@@ -58,12 +64,14 @@ class Execution:
         "token",
     )
 
-    def __init__(self, kind: int, name: str, own: Own, call: tuple[Any, ...]) -> None:
+    def __init__(
+        self, kind: int, name: str, own: Own, call: tuple[Users, tuple[object, ...], dict[str, object]]
+    ) -> None:
         me = process.me or process.ready()
         self.kind, self.name, self.own, self.call = kind, name, own, call
         self.task, self.attempt = me.current_task()
-        self.coroutine: Any = None
-        self.timer: Any = None
+        self.coroutine: Awaitable[object] | None = None
+        self.timer: Callable[[int, FrameType | None], object] | int | None = None
         self.thread = _get_ident()
         now_running[id(self)] = self
         self.token: Token[bytes] = running.set(self.task)
@@ -77,7 +85,7 @@ class Execution:
 
     # ------------------------------------------------------------------ timeout_s
     def _bound(self) -> None:
-        seconds = dict(self.own).get("timeout_s")
+        seconds = _timeout_of(self.own)
         if seconds is None or not self._is_plain():
             return
         if threading.current_thread() is threading.main_thread():
@@ -92,7 +100,8 @@ class Execution:
 
     def late(self) -> TaskTimeoutError:
         """The error of a call that ran too long."""
-        seconds = dict(self.own)["timeout_s"]
+        seconds = _timeout_of(self.own)
+        assert seconds is not None, "only a call with a bound is late"
         return TaskTimeoutError(
             f"{self.name} ran longer than its timeout_s={seconds:g}, in attempt {self.attempt + 1}.",
             function_name=self.name,
@@ -100,9 +109,9 @@ class Execution:
             attempt=self.attempt + 1,
         )
 
-    async def bounded(self, coroutine: Any) -> object:
+    async def bounded(self, coroutine: Awaitable[object]) -> object:
         """Await a coroutine, for as long as its `timeout_s` allows."""
-        seconds = dict(self.own).get("timeout_s")
+        seconds = _timeout_of(self.own)
         if seconds is None:
             return await coroutine
         try:
@@ -133,12 +142,17 @@ class Execution:
             me.ended(self, error)
 
 
+def _timeout_of(own: Own) -> float | None:
+    found = dict(own).get("timeout_s")
+    return found if isinstance(found, (int, float)) else None
+
+
 def _needs_none() -> bool:
     """Whether this is a plain call within a call, such as of another method of the same actor: no task of its own."""
     return bool(running.get())
 
 
-def task(function: object, own: Own) -> Any:
+def task(function: Users, own: Own) -> Callable[..., Any]:
     """The shim of a function."""
     name = getattr(function, "__name__", "") or type(function).__name__
     return _dressed(_around(function, events.TASK, name, own), function, name)
@@ -172,16 +186,16 @@ def _no_constructor(self: object) -> None:
     """The constructor of a class that has none."""
 
 
-def _rays_method(made: object, options: dict[str, object]) -> object:
+def _rays_method(made: Users, options: dict[str, object]) -> object:
     import ray
 
     return ray.method(**options)(made)
 
 
-def _around(function: object, kind: int, name: str, own: Own) -> object:
+def _around(function: Users, kind: int, name: str, own: Own) -> Users:
     """A function of the same kind as the user's, which calls it."""
     asked = dict(own).get("profile")
-    if asked is not None and kind != events.CREATE:
+    if isinstance(asked, str) and kind != events.CREATE:
         function = _measured(function, name, asked)
     if inspect.isasyncgenfunction(function):
         return _around_stream(function, kind, name, own)
@@ -192,24 +206,26 @@ def _around(function: object, kind: int, name: str, own: Own) -> object:
     return _around_plain(function, kind, name, own)
 
 
-def _measured(function: Any, name: str, asked: str) -> Any:
+def _measured(function: Users, name: str, asked: str) -> Callable[..., Any]:
     """The user's function under a profiler, of the same kind."""
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         return function  # as on the local engine: iterating over its items is not one call
 
-    def measured(*args: object, **kwargs: object) -> Any:
+    def measured(*args: object, **kwargs: object) -> object:
         from sundog.ray_engine import profiles
 
         profiler = profiles.profiler_of(asked, function)
         return function(*args, **kwargs) if profiler is None else profiler.call(function, name, args, kwargs)
 
     async def awaited(*args: object, **kwargs: object) -> object:
-        return await measured(*args, **kwargs)
+        found = measured(*args, **kwargs)
+        assert inspect.isawaitable(found)
+        return await found
 
     return functools.update_wrapper(awaited if inspect.iscoroutinefunction(function) else measured, function)
 
 
-def _around_plain(function: Any, kind: int, name: str, own: Own) -> object:
+def _around_plain(function: Users, kind: int, name: str, own: Own) -> Users:
     def shim(*args: object, **kwargs: object) -> object:
         if here.running.get():  # a call within a call, such as of another method of the same actor
             return function(*args, **kwargs)
@@ -225,8 +241,10 @@ def _around_plain(function: Any, kind: int, name: str, own: Own) -> object:
     return shim
 
 
-def _around_generator(function: Any, kind: int, name: str, own: Own) -> object:
-    def shim(*args: object, **kwargs: object) -> Any:
+def _around_generator(
+    function: Callable[..., Generator[object, None, object]], kind: int, name: str, own: Own
+) -> Users:
+    def shim(*args: object, **kwargs: object) -> Generator[object, None, object]:
         if here._needs_none():
             return (yield from function(*args, **kwargs))
         execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
@@ -239,11 +257,12 @@ def _around_generator(function: Any, kind: int, name: str, own: Own) -> object:
             raise
         finally:
             execution.end(error)
+        return None
 
     return shim
 
 
-def _around_coroutine(function: Any, kind: int, name: str, own: Own) -> object:
+def _around_coroutine(function: Callable[..., Awaitable[object]], kind: int, name: str, own: Own) -> Users:
     async def shim(*args: object, **kwargs: object) -> object:
         if here.running.get():  # a call within a call
             return await function(*args, **kwargs)
@@ -260,8 +279,8 @@ def _around_coroutine(function: Any, kind: int, name: str, own: Own) -> object:
     return shim
 
 
-def _around_stream(function: Any, kind: int, name: str, own: Own) -> object:
-    async def shim(*args: object, **kwargs: object) -> object:
+def _around_stream(function: Callable[..., AsyncIterator[object]], kind: int, name: str, own: Own) -> Users:
+    async def shim(*args: object, **kwargs: object) -> AsyncIterator[object]:
         if here._needs_none():
             async for item in function(*args, **kwargs):
                 yield item
@@ -279,27 +298,27 @@ def _around_stream(function: Any, kind: int, name: str, own: Own) -> object:
     return shim
 
 
-def _dressed(shim: Any, function: Any, name: str) -> object:
+def _dressed(shim: Users, function: Users, name: str) -> Users:
     """A shim that looks like the user's to Ray, which goes by name and signature."""
     functools.update_wrapper(shim, function)
-    del shim.__wrapped__
-    shim.__dict__.pop("__sundog_options__", None)
-    shim.__dict__.pop("__sundog_method__", None)
+    attributes = vars(shim)
+    for each in ("__wrapped__", "__sundog_options__", "__sundog_method__"):
+        attributes.pop(each, None)
     with contextlib.suppress(TypeError, ValueError):
-        shim.__signature__ = inspect.signature(function)
+        attributes["__signature__"] = inspect.signature(function)
     before = getattr(function, "__ray_invocation_decorator__", None)
-    shim.__ray_invocation_decorator__ = here.Submissions(name, before)
+    attributes["__ray_invocation_decorator__"] = here.Submissions(name, before)
     return shim
 
 
 class Submissions:
     """Notes each call on its caller's side: Ray hands it its own way to call, and uses what it gets instead."""
 
-    def __init__(self, name: str, users: Callable[[object], Any] | None = None) -> None:
+    def __init__(self, name: str, users: Callable[[Invocation], Invocation] | None = None) -> None:
         self.name = name
         self.users = users
 
-    def __call__(self, invocation: Callable[[object, object], object]) -> Callable[[object, object], object]:
+    def __call__(self, invocation: Invocation) -> Invocation:
         """Ray's way to call, with a note of it."""
         inner = invocation if self.users is None else self.users(invocation)
         me = process.me
@@ -307,7 +326,7 @@ class Submissions:
             return inner
         name = self.name
 
-        def invoke(args: object, kwargs: object) -> object:
+        def invoke(args: tuple[object, ...], kwargs: dict[str, object]) -> object:
             submit_s = _time()
             refs = inner(args, kwargs)
             me.submitted(refs, name, submit_s, args)

@@ -7,10 +7,13 @@ or memory. Runs in the driver, at the end of a job, and only if something is mis
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sundog import events
 from sundog.ray_engine.process import unique_of
+
+if TYPE_CHECKING:
+    from sundog.ray_engine import theirs
 
 _KINDS = {0: events.TASK, 1: events.CREATE, 2: events.CALL}
 _NS = 1e-9
@@ -43,7 +46,7 @@ def ended_attempts(job: str) -> list[Told]:
     return found
 
 
-def read(row: Any) -> Told | None:
+def read(row: theirs.RaysTaskEvent) -> Told | None:
     """One of Ray's rows; None if that attempt did not begin, or has not ended."""
     status = import_module("ray.core.generated.common_pb2").TaskStatus
     updates = row.state_updates

@@ -13,12 +13,18 @@ import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sundog.actor import ActorHandle
 from sundog.exceptions import RaySystemError
 from sundog.generator import ObjectRefGenerator
 from sundog.refs import ObjectRef
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+T = TypeVar("T")
 
 SHUT_DOWN = "This session was shut down. Call sundog.init() to start another; old refs are gone."
 _WOKEN_S = 20.0  # how long the awaited tasks may take to end
@@ -34,7 +40,7 @@ class Waits:
         self._under_way: dict[int, tuple[int, object]] = {}
         self._is_over = False
 
-    def run(self, verb: Callable[..., object], refs: object, **arguments: object) -> Any:
+    def run(self, verb: Callable[..., T], refs: object, **arguments: object) -> T:
         """Call a verb of Ray's that may wait for these refs.
 
         Raises:
@@ -56,7 +62,7 @@ class Waits:
             raise RaySystemError(SHUT_DOWN)
         return found
 
-    def end(self, ray: object) -> bool:
+    def end(self, ray: ModuleType) -> bool:
         """End what other threads wait for, and await their return; whether all came back."""
         self._is_over = True
         mine = threading.get_ident()
@@ -99,7 +105,7 @@ def _kind_of(value: object) -> str:
     return kind
 
 
-def check_wait(refs: Any, num_returns: int) -> None:
+def check_wait(refs: Sequence[object], num_returns: int) -> None:
     """Refuse what the local engine refuses of `wait()`, in its words.
 
     Raises:
@@ -117,7 +123,7 @@ def check_wait(refs: Any, num_returns: int) -> None:
         )
 
 
-def late(ray: Any, refs: Any, timeout_s: float | None, error: Exception) -> Exception:
+def late(ray: ModuleType, refs: Any, timeout_s: float | None, error: Exception) -> Exception:
     """Ray's error of a get that gave up, with what is not ready; the error as it is if that cannot be told."""
     wanted = list(refs) if isinstance(refs, (list, tuple)) else [refs]
     try:
@@ -127,15 +133,15 @@ def late(ray: Any, refs: Any, timeout_s: float | None, error: Exception) -> Exce
     except Exception:
         return error
     first = (pending or wanted)[0].hex()
-    made: Any = type(error)(
+    made = type(error)(
         f"get() gave up after {timeout_s} s: {len(pending)} of {len(wanted)} objects were not ready, the first being "
         f"{first}. Why: sundog why {first}"
     )
-    made.timeout_s, made.pending = timeout_s, [each.hex() for each in pending[:_PENDING_MAX]]
-    return made  # type: ignore[no-any-return]
+    vars(made).update(timeout_s=timeout_s, pending=[each.hex() for each in pending[:_PENDING_MAX]])
+    return made
 
 
-def end_task_of(ray: Any, ref: Any) -> None:
+def end_task_of(ray: ModuleType, ref: Any) -> None:
     """End what a ref is the result of, unless it outlives the job."""
     ref = getattr(ref, "_generator_ref", ref)
     actor = ref.task_id().actor_id()

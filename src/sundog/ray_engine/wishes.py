@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
-from typing import Any
 
 from sundog.options import ActorOptions, MethodOptions, TaskOptions, given_of
+from sundog.util.scheduling_strategies import In, NotIn
 from sundog.wire.inspect import measured_of_all
 
 SHIM_OPTIONS = ("timeout_s", "capsule", "post_mortem", "profile")
@@ -36,8 +36,8 @@ def rays_options(options: TaskOptions | ActorOptions) -> dict[str, object]:
         given.pop(name, None)
     if "retry_exceptions" in given:
         given["retry_exceptions"] = _as_list(given["retry_exceptions"])
-    if "runtime_env" in given:
-        given["runtime_env"] = dict(given["runtime_env"])
+    if options.runtime_env is not None:
+        given["runtime_env"] = dict(options.runtime_env)
     strategy = given.get("scheduling_strategy")
     if strategy is not None:
         given["scheduling_strategy"] = rays_strategy(strategy)
@@ -91,13 +91,13 @@ def rays_strategy(value: object) -> object:
     return _as_theirs(value, import_module("ray.util.scheduling_strategies"))
 
 
-def _as_theirs(value: Any, theirs: object) -> object:
+def _as_theirs(value: object, theirs: object) -> object:
     if isinstance(value, dict):
         return {key: _as_theirs(each, theirs) for key, each in value.items()}
     if not type(value).__module__.startswith("sundog."):
         return value
     cls = getattr(theirs, type(value).__name__)
-    if type(value).__name__ in ("In", "NotIn"):
+    if isinstance(value, (In, NotIn)):
         return cls(*value.values)
     wanted = inspect.signature(cls).parameters
     return cls(**{name: _as_theirs(getattr(value, name), theirs) for name in wanted if hasattr(value, name)})

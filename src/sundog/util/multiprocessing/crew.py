@@ -56,15 +56,14 @@ class _CrewFunction(RemoteFunction[..., ObjectRef[object]]):
 
     def _bind(self) -> LocalEngine:
         engine = super()._bind()
-        assert self._fn is not None
         self._crew.employ(self._fn)
         return engine
 
     def remote_each(self, items: list[object]) -> list[ObjectRef[object]]:
         """Run a task for each item, which is its argument; the refs."""
-        if self._fn is None:
+        if self._engine is None:
             self._bind()
-        if self._fn is None or not self._fn.one:
+        if not self._fn.one:
             return [self.remote(item) for item in items]
         return self._crew.submit(self._fn, items)
 
