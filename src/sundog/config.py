@@ -252,7 +252,7 @@ class Config:
         "Copy what a `.gitignore` leaves out, too, when a folder of a runtime_env is copied; a `.rayignore` holds.",
     )
     enable_auto_connect: bool = _setting(
-        True, "Call `init()` for a program that has not, at its first task, actor or put."
+        True, "Call `init()` at the first task, actor or put of a program that did not call it."
     )
     include_dashboard: bool = _setting(
         True, "Let `sundog start --head` start the head process too: dashboard and jobs."
@@ -288,7 +288,7 @@ class Config:
     gcs_server_request_timeout_seconds: int = _setting(
         60,
         "Seconds for which a program waits for the node's answer about names, actors, nodes, resources and placement "
-        "groups; then GetTimeoutError. 0 waits for ever.",
+        "groups; then GetTimeoutError. 0 waits without end.",
         low=0,
     )
     testing_asio_delay_us: str = _setting(
@@ -309,7 +309,7 @@ class Config:
     )
     log_to_driver: bool = _setting(True, "Show what workers print in the driver's terminal.")
     ignore_unhandled_errors: bool = _setting(
-        False, "Say nothing of errors of tasks whose refs are dropped without anybody having read them."
+        False, "Print no errors of tasks whose refs are dropped before a get() raised the error."
     )
     full_tracebacks: bool = _setting(
         False, "Show sundog's own frames in the traceback of a refused call that ends the program."

@@ -19,5 +19,5 @@ def test_a_capsule_of_a_stranger_cannot_hide_the_question_before_it_is_opened(tm
     )
     write(str(file), header, contents())
     done = CliRunner().invoke(capsule.command, ["open", str(file)], input="n\n")
-    assert "\x1b" not in done.output and "Do you trust whoever made it?" in done.output
+    assert "\x1b" not in done.output and "Do you trust the person who made it?" in done.output
     assert done.output.count("\nOpened, all is well") == 1  # a line of the error's text, which may have lines

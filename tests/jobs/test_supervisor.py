@@ -83,7 +83,7 @@ def test_a_job_that_ignores_sigterm_is_killed(node: subprocess.Popen[bytes], tmp
     await_true(ready.exists, "the job to ignore SIGTERM")
     supervisor.send_signal(signal.SIGTERM)
     assert supervisor.wait() == 0
-    assert _await(folder, "STOPPED").message == "It was stopped on request."
+    assert _await(folder, "STOPPED").message == "The job was stopped on request."
 
 
 def test_a_job_ends_with_its_session(node: subprocess.Popen[bytes], tmp_path: Path) -> None:

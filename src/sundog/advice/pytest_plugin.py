@@ -120,7 +120,7 @@ def _read(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        pytest.fail(f"{file} is no JSON ({error}): mend it or remove it", pytrace=False)
+        pytest.fail(f"{file} is no JSON ({error}): correct it or remove it", pytrace=False)
     return found if isinstance(found, dict) else {}
 
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "summary": "Count tasks by name, actors by class, objects by call site.",
     "top": "Watch functions, workers and the machine, live.",
     "stack": "Show what every process is doing right now.",
-    "memory": "Show who holds which object, and where the memory is.",
+    "memory": "Show which process holds which object, and where the memory is.",
     "logs": "Show what the processes of a session printed.",
     "why": "Say why something waits, is slow, failed or died.",
     "doctor": "Say what kept a run from being faster, and what to change.",

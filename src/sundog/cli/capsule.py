@@ -99,6 +99,6 @@ def open_capsule(file: str, with_pdb: bool, edit: bool, yes: bool) -> int:
     if not yes:
         show_header(header)
         click.echo(f"Opening {file} runs the code that is in it, with your rights, on this machine.")
-        if not click.confirm("Do you trust whoever made it?", default=False):
+        if not click.confirm("Do you trust the person who made it?", default=False):
             return exits.FAILED
     return play(file, header, with_pdb=with_pdb, edit=edit)

@@ -14,7 +14,7 @@ _KNOWN = ("actors", "jobs", "nodes", "objects", "placement-groups", "tasks", "wo
 _EXAMPLES = rows.examples(
     ("sundog get tasks ID", "each attempt of a task, with its error"),
     ("sundog get actors ID", "one actor, and why it died"),
-    ("sundog get objects ID", "who holds references to an object"),
+    ("sundog get objects ID", "the processes that hold references to an object"),
 )
 
 

@@ -43,7 +43,9 @@ def _choice(known: dict[str, str]) -> object:
     return checked
 
 
-@click.command("memory", short_help="Show who holds which object, and where the memory is.", epilog=_EXAMPLES)
+@click.command(
+    "memory", short_help="Show which process holds which object, and where the memory is.", epilog=_EXAMPLES
+)
 @click.option(
     "--group-by",
     default="node",

@@ -101,7 +101,7 @@ def describe_other(other: "SessionInfo") -> str:
     return (
         f"Note: session {other.name} (node pid {other.node_pid}) is running too, with {other.cpus:g} CPUs. "
         "Each hands out its CPUs as if it were alone on this machine.\n"
-        f'  to use that one instead   init(address="{other.name}")\n'
+        f'  to join it instead        init(address="{other.name}")\n'
         f"  to end it                 sundog stop --session {other.name}"
     )
 

@@ -399,9 +399,7 @@ def _processes(look: SessionLook) -> list[MetricFamily]:
     rss = MetricFamily(
         "sundog_process_rss_bytes", "gauge", "Resident memory, shared pages counted, by process"
     )
-    own = MetricFamily(
-        "sundog_process_own_bytes", "gauge", "Memory that the process shares with nobody, by process"
-    )
+    own = MetricFamily("sundog_process_own_bytes", "gauge", "Memory that no other process shares, by process")
     kinds: Counter[tuple[str, str]] = Counter()
     for each in look.processes:
         kinds[each.who.kind, each.who.state] += 1

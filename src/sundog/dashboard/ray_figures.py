@@ -96,7 +96,7 @@ def _components(look: SessionLook, labels: dict[str, str]) -> list[MetricFamily]
     )
     rss = MetricFamily("ray_component_rss_bytes", "gauge", "Resident memory of a process")
     shared = MetricFamily("ray_component_shared_bytes", "gauge", "Shared memory of a process")
-    own = MetricFamily("ray_component_uss_bytes", "gauge", "Memory that a process shares with nobody")
+    own = MetricFamily("ray_component_uss_bytes", "gauge", "Memory of a process that no other process shares")
     rss_mb = MetricFamily("ray_component_rss_mb", "gauge", "Resident memory of a process, megabytes")
     for each in look.processes:
         more = {**labels, "Component": _component(each), "pid": str(each.who.pid)}
@@ -212,7 +212,7 @@ def _deaths(facts: FactTail, labels: dict[str, str]) -> list[MetricFamily]:
     failed = MetricFamily(
         "ray_node_manager_unexpected_worker_failure",
         "counter",
-        "Workers that died although nobody ended them",
+        "Workers that died unexpectedly",
     )
     failed.add(facts.deaths_by_type["SYSTEM_ERROR"], **labels, Type="SYSTEM_ERROR", Name="worker")
     return [evicted, failed]

@@ -143,7 +143,11 @@ class Jobs:
                         return False
                     if record.status == "PENDING":
                         self._end(
-                            folder, record, "STOPPED", "It was stopped on request, while it waited.", None
+                            folder,
+                            record,
+                            "STOPPED",
+                            "The job was stopped on request, while it waited.",
+                            None,
                         )
                         return True
             if is_ours:

@@ -156,7 +156,7 @@ def ending(
     number = -status if status < 0 else status - 128 if 128 < status < 128 + signal.NSIG else 0
     name = _signal_name(number)
     if stopped:
-        return "STOPPED", "It was stopped on request.", None, status
+        return "STOPPED", "The job was stopped on request.", None, status
     if status == 0:
         return "SUCCEEDED", "The entrypoint ended with exit code 0.", None, 0
     error = JobErrorType.JOB_ENTRYPOINT_COMMAND_ERROR.value

@@ -92,7 +92,7 @@ class Supervisor:
 
     def _stopped_early(self) -> tuple[str, str, str | None]:
         if self.stop_asked:
-            return "STOPPED", "It was stopped on request, before its entrypoint began.", None
+            return "STOPPED", "The job was stopped on request, before its entrypoint began.", None
         return "FAILED", _ENDED, JobErrorType.JOB_SUPERVISOR_ACTOR_DIED.value
 
     def _end(self, status: str, text: str, error: str | None) -> None:
@@ -213,7 +213,7 @@ class Supervisor:
         import sundog
         from sundog.util.placement_group import placement_group
 
-        self.record.message = f"It waits for its resources: {wanted}."
+        self.record.message = f"The job waits for its resources: {wanted}."
         self.folder.write(self.record)
         sundog.init(address=self.folder.session, log_to_driver=False, logging_level="error")
         try:

@@ -419,7 +419,7 @@ class Gatherer:
         if begun and self.is_running:
             return self.task(begun.hex())
         state = "RUNNING" if self.is_running else "ENDED WITH ITS SESSION"
-        detail = f"a {role} that has begun no task" if self.is_running else "nobody recorded how it ended"
+        detail = f"a {role} that has begun no task" if self.is_running else "no record says how it ended"
         return why.ProcessEnd(worker_id, pid, state, detail, begun.hex() if begun else "", line or "")
 
     def actor(self, actor_id: str, depth: int = 0) -> why.ActorFacts:

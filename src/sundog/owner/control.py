@@ -186,7 +186,7 @@ class Control:
         told = cause.text() if cause is not None else "its end of our socket is closed."
         return LocalRayletDiedError(
             f"The node process (pid {pid}) of session {self.session.get('name')} is gone: {told} Everything of this "
-            "session has ended with it. Call sundog.shutdown() and sundog.init() to start anew. "
+            "session has ended with it. Call sundog.shutdown() and sundog.init() to start a new session. "
             f"Its log: {self.session.get('path')}/logs/node.log{self._last_words()}",
             pid=pid,
             exit_code=cause.exit_code if cause is not None else None,

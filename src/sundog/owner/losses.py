@@ -142,7 +142,7 @@ def freed(oid: bytes, by: FreedBy) -> ObjectFreedError:
     return ObjectFreedError(
         f"Object {oid.hex()} was freed: process {process} (pid {pid}) called sundog.internal.free() on it at {site}. "
         "A freed object is not computed again. An object goes by itself with the last ref to it; call free() only on "
-        "one that nobody will read.",
+        "one that no task will read.",
         object_ref_hex=oid.hex(),
         object_id=oid.hex(),
         owner_id=oid[:PROCESS_BYTES].hex(),

@@ -97,7 +97,9 @@ class Timeouts:
             before = len(link.inflight) + sum(1 for other in link.queue if other.submit_s < task.submit_s)
             return f"{before} earlier calls of this process stand before it."
         asked = ", ".join(f"{name}={amount:g}" for name, amount in task.fn.shape.spec.resources)  # type: ignore[union-attr]
-        return f"no worker came free for it (it asks for {asked or 'nothing'}). Who has it: sundog why {task.id.hex()}"
+        return (
+            f"no worker came free for it (it asks for {asked or 'nothing'}). See: sundog why {task.id.hex()}"
+        )
 
     # ------------------------------------------------------------------ while it runs
     def started(self, task: Task) -> None:

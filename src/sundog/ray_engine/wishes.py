@@ -19,7 +19,7 @@ AT_THE_DECORATOR = ("max_calls", "concurrency_groups")
 """Ray takes them there alone."""
 
 _REFUSED = {
-    "queue_timeout_s": "Ray tells nobody how long a task has waited until it runs. Use wait(timeout=…) and cancel()",
+    "queue_timeout_s": "Ray does not tell how long a task has waited until it runs. Use wait(timeout=…) and cancel()",
     "enforce_memory": "Ray's workers share the limits of their node. Use memory=, by which Ray places tasks",
 }
 
@@ -74,7 +74,7 @@ def check(given: dict[str, object]) -> None:
     >>> check({"queue_timeout_s": 1.0})
     Traceback (most recent call last):
     ...
-    ValueError: queue_timeout_s= cannot be carried out on engine 'ray': Ray tells nobody how long a task has waited \
+    ValueError: queue_timeout_s= cannot be carried out on engine 'ray': Ray does not tell how long a task has waited \
 until it runs. Use wait(timeout=…) and cancel().
     """
     for name, why in _REFUSED.items():

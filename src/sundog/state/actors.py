@@ -112,7 +112,7 @@ class NameTaken(Exception):
     def __str__(self) -> str:
         return (
             f"The actor name {self.name!r} is taken in namespace {self.namespace!r} by actor "
-            f"{self.existing_id.hex()}. Pass get_if_exists=True to use that one, or kill it first."
+            f"{self.existing_id.hex()}. Pass get_if_exists=True to use that actor, or kill it first."
         )
 
 

@@ -262,7 +262,7 @@ class Segments:
             if error.errno == errno.ENOENT and not os.path.isdir(self.shm_root):
                 raise LocalRayletDiedError(
                     f"The session's shared memory ({self.shm_root}) is gone: its node was killed, or the session has "
-                    "ended. Call sundog.shutdown() and sundog.init() to start anew."
+                    "ended. Call sundog.shutdown() and sundog.init() to start a new session."
                 ) from None
             if error.errno not in _FULL:
                 raise
