@@ -248,6 +248,28 @@ def test_nothing_is_kept_of_a_ring_whose_views_are_gone() -> None:
     assert (len(shared_ring._turns), len(os.listdir("/proc/self/fd"))) == before
 
 
+def test_threads_may_look_for_the_maker_at_the_same_time(
+    ring: SharedRing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_ring, "_LOOK_S", -1.0)  # each call looks
+    other = SharedRing.open(ring.place())
+    found: list[object] = []
+
+    def look() -> None:
+        try:
+            found.append(any(other.is_over() for _ in range(10_000)))
+        except RuntimeError as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other.close()
+    assert found == [False] * 4
+
+
 def test_a_process_of_another_user_that_has_the_makers_number_is_not_opened(
     ring: SharedRing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,9 +80,6 @@ class SharedRing:
         # A process that waits for room is woken only when there is room for several items: many puts then
         # follow without a wait.
         self.low = self.limit - max(1, self.limit // 4)
-        self._poll = select.poll()
-        if alive >= 0:
-            self._poll.register(alive, select.POLLIN)
         self._looked_s = 0.0
         _rings.add(self)
 
@@ -150,7 +147,13 @@ class SharedRing:
         now = _perf()
         if now - self._looked_s < _LOOK_S:
             return False
-        if self._alive < 0 or self._poll.poll(0):
+        alive = self._alive  # another thread may close the ring meanwhile
+        if alive < 0:
+            return True
+        # Each look has a poll object of its own: two threads may not poll one object at the same time.
+        looked = select.poll()
+        looked.register(alive, select.POLLIN)
+        if looked.poll(0):
             return True
         self._looked_s = now
         return False
