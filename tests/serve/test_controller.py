@@ -1,8 +1,9 @@
-"""What a controller keeps for its next life."""
+"""When a controller answers, and what it keeps for its next life."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,19 +11,75 @@ import pytest
 
 import sundog
 from sundog.serve import controller
-from sundog.serve.controller import ControllerCore
+from sundog.serve.applications import Applications
+from sundog.serve.config import HTTPOptions
+from sundog.serve.controller import ControllerActor, ControllerCore
+from sundog.serve.proxies import Proxies
 from sundog.serve.specs import Kept, ServeOptions
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller outside of any session, which leaves the logger of the tests' process as it is."""
+    context = SimpleNamespace(get_node_id=lambda: "ab", get_worker_id=lambda: "w", get_actor_id=lambda: "a")
+    monkeypatch.setattr(sundog, "get_runtime_context", lambda: context)
+    monkeypatch.setattr(controller, "configure", lambda *_: "")
+
+
+@pytest.mark.usefixtures("alone")
+def test_an_application_is_deployed_while_proxies_are_on_their_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        actor = ControllerActor(str(tmp_path), ServeOptions(HTTPOptions(port=0)))
+        up, deployed = asyncio.Event(), []
+
+        async def begin(_proxies: Proxies) -> None:
+            await up.wait()
+
+        monkeypatch.setattr(Proxies, "begin", begin)
+        monkeypatch.setattr(Applications, "deploy", lambda _apps, specs: deployed.extend(specs))
+        host, port = await actor.ready()
+        assert host == "127.0.0.1" and port > 0
+        socket.create_connection((host, port)).close()  # waits in the kernel for a proxy
+        await actor.deploy(["an application"])  # type: ignore[list-item]
+        assert deployed == ["an application"]
+        status = asyncio.ensure_future(actor.status())
+        await asyncio.sleep(0)
+        assert not status.done()
+        up.set()
+        await status
+        await _end(actor)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.usefixtures("alone")
+def test_every_caller_hears_that_the_port_cannot_be_had(tmp_path: Path) -> None:
+    async def scene(taken: int) -> None:
+        actor = ControllerActor(str(tmp_path), ServeOptions(HTTPOptions(port=taken)))
+        for call in (actor.ready, actor.status):
+            with pytest.raises(RuntimeError, match=f"cannot listen on 127.0.0.1:{taken}"):
+                await call()
+        await _end(actor)
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        asyncio.run(scene(other.getsockname()[1]))
+
+
+async def _end(actor: ControllerActor) -> None:
+    core = actor._core
+    assert core is not None
+    core.is_over = True
+    await core.proxies.end()
+    core.replicas.end_all()
+    core.board.close()
+
+
+@pytest.mark.usefixtures("alone")
 def test_a_life_that_ends_before_it_has_the_port_does_not_forget_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = SimpleNamespace(get_node_id=lambda: "ab", get_worker_id=lambda: "w", get_actor_id=lambda: "a")
-    monkeypatch.setattr(sundog, "get_runtime_context", lambda: context)
-    monkeypatch.setattr(
-        controller, "configure", lambda *_: ""
-    )  # the logger of the tests' process stays as it is
-
     async def scene() -> Kept | None:
         first = ControllerCore(str(tmp_path), ServeOptions())
         first.store.save(Kept(first.options, 4711, {}, [], []))
@@ -31,7 +88,7 @@ def test_a_life_that_ends_before_it_has_the_port_does_not_forget_it(
         async def dies(_port: int) -> None:
             raise SystemExit
 
-        monkeypatch.setattr(second.proxies, "begin", dies)
+        monkeypatch.setattr(second.proxies, "bind", dies)
         with pytest.raises(SystemExit):
             await second.begin()
         second.is_over = True

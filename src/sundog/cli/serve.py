@@ -107,14 +107,16 @@ def run(
     """Run an application (module:name) or a config file (YAML); further arguments KEY=VALUE are for its builder."""
     import sundog
     from sundog import serve
-    from sundog.serve import operations
-    from sundog.serve.config_apps import call_builder
-    from sundog.serve.imports import import_attr
 
     sys.path.insert(0, os.path.abspath(app_dir))
     if working_dir:
         os.chdir(working_dir)
     sundog.init(address=address, namespace="serve")
+    # The session's processes load what they need of Serve while this one does, and while it imports the application.
+    from sundog.serve import operations
+    from sundog.serve.config_apps import call_builder
+    from sundog.serve.imports import import_attr
+
     try:
         if port is not None:
             _asked(lambda: serve.start(http_options={"port": port}))

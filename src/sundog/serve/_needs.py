@@ -1,7 +1,7 @@
 """What Serve needs before its own modules are imported: packages that may be missing, and no collector meanwhile.
 
-Owns the check for the extra `sundog[serve]`. Its import is the first of Serve's: it turns the garbage collector off,
-for next to nothing of what is imported is garbage, and `loaded` turns it on again. Runs in any process.
+Owns the check for the extra `sundog[serve]`, and the import of a module with the garbage collector off, for next to
+nothing of what an import makes is garbage. Runs in any process.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ import gc
 from importlib import import_module
 from importlib.util import find_spec
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
 for _name in ("pydantic", "starlette", "uvicorn"):
     if find_spec(_name) is None:  # only looked up, not imported: only proxies need uvicorn
         raise ModuleNotFoundError(
@@ -17,12 +21,13 @@ for _name in ("pydantic", "starlette", "uvicorn"):
             name=_name,
         )
 
-_collects = gc.isenabled()
-gc.disable()
-import_module("starlette.requests")  # with Ray, `import starlette` gives its requests too
 
-
-def loaded() -> None:
-    """Serve is imported."""
-    if _collects:
-        gc.enable()
+def load(name: str) -> ModuleType:
+    """A module, imported with the collector off."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        if collects:
+            gc.enable()

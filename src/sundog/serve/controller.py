@@ -85,6 +85,8 @@ class ControllerCore:
         self._due = asyncio.Event()
         # set when the remains of an earlier controller have been found: then others may be informed
         self.recovered = asyncio.Event()
+        # set when the port is open: the kernel keeps connections until a proxy accepts them
+        self.is_bound = asyncio.Event()
         self._published: dict[DeploymentID, object] = {}
         self._scaled_s = 0.0
         runtime = sundog.get_runtime_context()
@@ -107,7 +109,11 @@ class ControllerCore:
 
     # ------------------------------------------------------------------ life
     async def begin(self) -> None:
-        """Go on where an earlier life ended, or begin; returns when HTTP is up."""
+        """Go on where an earlier life ended, or begin; returns when HTTP is up.
+
+        Raises:
+            RuntimeError: the port cannot be had.
+        """
         kept = self.store.load()
         if kept is not None:
             await self._recover(kept)
@@ -119,7 +125,9 @@ class ControllerCore:
         self.dirty = True
         self.save()
         self.replicas.run(self._loop())
-        await self.proxies.begin(kept.port if kept is not None else 0)
+        await self.proxies.bind(kept.port if kept is not None else 0)
+        self.is_bound.set()
+        await self.proxies.begin()
 
     async def _recover(self, kept: Kept) -> None:
         self.options, self.columns = kept.options, kept.columns
@@ -409,6 +417,18 @@ class ControllerActor:
         await self._core.recovered.wait()
         return self._core
 
+    async def _bound(self) -> ControllerCore:
+        """Calls that begin something wait for the port: replicas and proxies then start at the same time."""
+        core = await self._recovered()
+        assert self._begun is not None
+        if not core.is_bound.is_set():
+            bound = asyncio.ensure_future(core.is_bound.wait())
+            await asyncio.wait((bound, self._begun), return_when=asyncio.FIRST_COMPLETED)
+            bound.cancel()
+            if not core.is_bound.is_set():
+                await self._begun  # raises
+        return core
+
     async def _ready(self) -> ControllerCore:
         """Most calls wait until HTTP is up too."""
         core = await self._recovered()
@@ -417,8 +437,8 @@ class ControllerActor:
         return core
 
     async def ready(self) -> tuple[str | None, int]:
-        """Where HTTP is, once it is up; raises if the port cannot be had."""
-        core = await self._ready()
+        """Where HTTP is, once its port is open; raises if the port cannot be had."""
+        core = await self._bound()
         return core.options.http.host, core.proxies.port
 
     async def check_alive(self) -> int:
@@ -448,7 +468,7 @@ class ControllerActor:
 
     async def deploy(self, specs: list[AppSpec]) -> None:
         """Run applications."""
-        core = await self._ready()
+        core = await self._bound()
         core.apps.deploy(specs)
         core.wake()
 

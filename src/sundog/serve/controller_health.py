@@ -6,7 +6,6 @@ the controller tells it when a pass began and ended. In the controller's loop.
 
 from __future__ import annotations
 
-import statistics
 from collections import deque
 from collections.abc import Sequence
 
@@ -67,6 +66,8 @@ def stats_of(seconds: Sequence[float]) -> DurationStats | None:
     """Mean, deviation and bounds; None of nothing."""
     if not seconds:
         return None
+    import statistics  # not with this module: the start of Serve would wait for it
+
     return DurationStats(
         mean=statistics.fmean(seconds), std=statistics.pstdev(seconds), min=min(seconds), max=max(seconds)
     )

@@ -1,7 +1,9 @@
-"""What the processes of Serve need: controller, proxies, replicas. Importing this module imports all of it.
+"""What the processes of Serve need: controller, proxies, replicas. Importing this module imports what all of them need.
 
-Owns the list. The zygote of a session whose program uses Serve loads it once, so that no process of Serve imports it by
-itself. Nothing here may start a thread or open anything at its import: a fork copies neither. Runs in the zygote.
+Owns the list, and those of what replicas (`SOON`) and proxies (`LATER`) need besides. The zygote of a session whose
+program uses Serve loads all of them, so that no process of Serve imports them by itself; the controller waits for the
+first list only. Nothing here may start a thread or open anything at its import: a fork copies neither. Runs in the
+zygote.
 """
 
 from __future__ import annotations
@@ -14,12 +16,23 @@ for _name in (
     "sundog.serve.deployment",
     "sundog.serve.proxy",
     "sundog.serve.replica",
-    "starlette.responses",
-    "anyio._backends._asyncio",
-    "uvicorn.server",
-    "uvicorn.lifespan.on",
-    "uvicorn.protocols.websockets.auto",
-    "sundog.serve.http_protocol",  # needs httptools
+    # What each of them uses of the runtime, which imports it at its first use.
+    "encodings.ascii",
+    "encodings.idna",
+    "sundog.api",
+    "sundog.engines.local",
+    "sundog.runtime_context",
+    "sundog.worker.async_start",
 ):
     with suppress(ImportError):
         import_module(_name)
+
+# In small steps: a fork that is asked for waits for one of them at most.
+SOON = ("starlette.datastructures", "starlette.concurrency", "starlette.requests")
+LATER = (
+    "uvicorn",
+    "sundog.serve.http_protocol",  # needs httptools
+    "starlette.responses",
+    "anyio._backends._asyncio",
+    "uvicorn.protocols.websockets.auto",
+)

@@ -43,15 +43,18 @@ class Proxies:
         self._is_ending = False
         self._changed = asyncio.Event()
 
-    async def begin(self, known_port: int) -> None:
-        """Have proxies listen; returns when all of them do.
+    def _are_wanted(self) -> bool:
+        options = self.core.options
+        return options.location != ProxyLocation.Disabled and options.http.host is not None
+
+    async def bind(self, known_port: int) -> None:
+        """Open the port, if there is to be HTTP. From here on connections wait until a proxy accepts them.
 
         Raises:
             RuntimeError: the address cannot be had.
         """
-        options = self.core.options
-        http = options.http
-        if options.location == ProxyLocation.Disabled or http.host is None:
+        http = self.core.options.http
+        if not self._are_wanted() or http.host is None:
             return
         port = known_port or http.port
         deadline = time.monotonic() + (_HELD_S if known_port else 0.0)
@@ -72,9 +75,15 @@ class Proxies:
         self._giver = Giver(sock, self._folder, asyncio.get_running_loop())
         sock.close()
         self.core.dirty = True
-        for number in range(http.num_proxies):
+
+    async def begin(self) -> None:
+        """Have proxies accept connections; returns when all of them do."""
+        if not self._are_wanted():
+            return
+        numbers = range(self.core.options.http.num_proxies)
+        for number in numbers:
             self.core.replicas.run(self._keep(number))
-        while not all(self._states.get(number) == ProxyStatus.HEALTHY for number in range(http.num_proxies)):
+        while not all(self._states.get(number) == ProxyStatus.HEALTHY for number in numbers):
             self._changed.clear()
             await self._changed.wait()
 

@@ -15,7 +15,8 @@ import asyncio
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, Literal
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
 
 import sundog
 from sundog.exceptions import RayActorError, RayTaskError, TaskCancelledError
@@ -495,6 +496,7 @@ class ProxyActor:
             ssl_certfile=options.ssl_certfile,
             ssl_keyfile_password=options.ssl_keyfile_password,
             ssl_ca_certs=options.ssl_ca_certs,
+            ws=_websocket if find_spec("websockets") or find_spec("wsproto") else "none",  # type: ignore[arg-type]
             ws_max_size=64 * 1024 * 1024,
         )
         sock = await loop.run_in_executor(None, take, self._ports)
@@ -546,6 +548,14 @@ class ProxyActor:
             await asyncio.sleep(0.01)
         if self._app.log is not None:
             self._app.log.flush()
+
+
+def _websocket(**given: Any) -> asyncio.Protocol:
+    """A connection that has become a WebSocket; what speaks its protocol is imported with the first one."""
+    from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
+
+    assert AutoWebSocketsProtocol is not None
+    return AutoWebSocketsProtocol(**given)
 
 
 def _quiet_server(config: uvicorn.Config) -> uvicorn.Server:

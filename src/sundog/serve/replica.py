@@ -16,6 +16,7 @@ import asyncio
 import inspect
 import os
 import pickle
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -23,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import sundog
-from sundog.serve import context
+from sundog.serve import _needs, context
 from sundog.serve.answers import Answer, Stream, answer_of, answer_to_error
 from sundog.serve.context import ReplicaContext, RequestContext
 from sundog.serve.deployment import DeploymentConfig
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from sundog.serve.gang import GangContext
 
 _IDLE_LOOK_S = 0.02
+_ANYIO = "anyio._backends._asyncio"
+_LIMIT_ANYIO_S = 0.5
 _PLAIN = frozenset({str, bytes, dict, list, int, float, bool, type(None)})
 
 
@@ -111,12 +114,14 @@ class ReplicaActor:
         path = configure(f"replica_{name}", boot.replica_id.unique_id, boot.log_folder, logging)
         loop = asyncio.get_running_loop()
         self._log = AccessLog(loop, path, logging, name, boot.replica_id.unique_id)
+        # Before the replica counts as ready: otherwise the first request would wait for it.
+        _needs.load("starlette.requests")
         definition, args, kwargs = pickle.loads(boot.code)
         self._user = user = UserCode(definition, args, kwargs)
         self._set_context(boot.rank, boot.world_size)
         self._limit_threads()
         await user.construct()
-        await user.reconfigure(config.user_config, ReplicaRank(rank=boot.rank, local_rank=boot.rank))
+        await user.reconfigure(config.user_config, _rank(boot.rank))
         await self._probe()
         runtime = sundog.get_runtime_context()
         metadata = await user.ask("record_replica_metadata") or {}
@@ -149,7 +154,7 @@ class ReplicaActor:
                 self._boot.replica_id,
                 servable,
                 self._config,
-                ReplicaRank(rank=rank, local_rank=rank),
+                _rank(rank),
                 world_size,
                 self._boot.gang,
                 self._boot.version,
@@ -159,6 +164,13 @@ class ReplicaActor:
     def _limit_threads(self) -> None:
         assert self._user is not None
         self._user.limit_threads(self._config.max_ongoing_requests)
+        if self._user.is_asgi or _ANYIO in sys.modules:
+            self._limit_anyio()
+        else:  # the replica is ready before what few plain deployments need is imported
+            asyncio.get_running_loop().call_later(_LIMIT_ANYIO_S, self._limit_anyio)
+
+    def _limit_anyio(self) -> None:
+        """The threads in which starlette and FastAPI run functions that are no coroutines."""
         with suppress(Exception):
             from anyio import to_thread
 
@@ -177,7 +189,7 @@ class ReplicaActor:
             or before.world_size != world_size
         ):
             await self._quiet(config.graceful_shutdown_timeout_s)
-            await self._user.reconfigure(config.user_config, ReplicaRank(rank=rank, local_rank=rank))
+            await self._user.reconfigure(config.user_config, _rank(rank))
 
     async def _quiet(self, timeout_s: float) -> None:
         """Wait until no request runs, so that none sees its state change; those that come meanwhile are refused."""
@@ -501,6 +513,11 @@ class _Body:
             await asyncio.Event().wait()
         body, self._body = self._body, None
         return {"type": "http.request", "body": body or b"", "more_body": False}
+
+
+def _rank(rank: int) -> ReplicaRank:
+    """Not checked: what checks it would be built in each replica, and look through all installed packages before."""
+    return ReplicaRank.model_construct(rank=rank, node_rank=0, local_rank=rank)
 
 
 def _is_response(value: object) -> TypeGuard[Response]:

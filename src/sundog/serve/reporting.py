@@ -11,8 +11,6 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-import psutil
-
 from sundog.serve.plan import DeploymentPlan, ReplicaRow
 from sundog.serve.schema import (
     ApplicationStatus,
@@ -59,6 +57,8 @@ def status_of(apps: Applications) -> ServeStatus:
 
 def details_of(apps: Applications) -> JsonObject:
     """All applications, with all that is known of them; only what JSON knows."""
+    import psutil  # not with this module: the start of Serve would wait for it
+
     core = apps.core
     status = status_of(apps)
     rows: dict[str, object] = {}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import sundog
 from sundog import engines, notices
 from sundog.exceptions import RayActorError, RayTaskError
+from sundog.serve import _needs
 from sundog.serve import client as clients
 from sundog.serve.build import BuiltApplication, build
 from sundog.serve.config import ControllerOptions, HTTPOptions, ProxyLocation, gRPCOptions
@@ -126,7 +127,9 @@ def _start_controller(options: ServeOptions, given: ControllerOptions | None) ->
         .remote(folder, options)
     )
     try:
-        sundog.get(controller.ready.remote())
+        ready = controller.ready.remote()
+        _needs.load("starlette.requests")  # while the controller starts: deployments will need it
+        sundog.get(ready)
     except RayTaskError as error:
         sundog.kill(controller)
         _wait_gone()

@@ -35,6 +35,7 @@ from sundog.system.orphans import adopt
 from sundog.wire.row import Table, on
 from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, FromZygote, Import, Learn
 from sundog.worker import setup
+from sundog.worker.later_imports import LaterImports, import_wanted
 from sundog.worker.learner import Learner
 
 _QUIET_MS = 15
@@ -51,13 +52,13 @@ def main(argv: list[str], wanted: tuple[list[str], list[str]] = ([], [])) -> Non
     set_child_environ(untuned(user_environ()))  # only if the zygote was started as a program
     adopt()  # before the first worker: processes that user code starts there end with the session
     _preload_worker()
-    _import_from(*wanted)
+    later = import_wanted(*wanted)
     titles.begin("zygote")
     shm_root = _be_told(sock)
     path = _session_path(shm_root)
     if path:
         fault_dumps.listen(path)
-    zygote = Zygote(Connection(sock, shm_root), lifeline)
+    zygote = Zygote(Connection(sock, shm_root), lifeline, later)
     gc.freeze()
     gc.enable()  # off during the imports
     zygote.serve()
@@ -67,9 +68,10 @@ def main(argv: list[str], wanted: tuple[list[str], list[str]] = ([], [])) -> Non
 class Zygote:
     """Serves requests of the node, reaps its children, and uses quiet moments."""
 
-    def __init__(self, control: Connection, lifeline: int) -> None:
+    def __init__(self, control: Connection, lifeline: int, later: LaterImports) -> None:
         self.control = control
         self.lifeline = lifeline
+        self.later = later
         self.wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self.wake[1], warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -108,12 +110,16 @@ class Zygote:
                 self.table.handle(message, fds=fds)
 
     def _quiet_ms(self) -> int | None:
+        if self.forks and self.later:
+            return self.later.quiet_ms()
         if not self.complete:
             return _QUIET_MS if self.forks else _QUIET_FIRST_MS
         return _LEARN_QUIET_MS if self.learner.busy else None
 
     def _use_quiet(self) -> None:
-        if self.complete:
+        if self.forks and self.later:
+            self.later.load_next()
+        elif self.complete:
             self.learner.use_quiet()
         else:
             self.complete = True
@@ -249,18 +255,6 @@ def _load_now(message: Import) -> None:
     _preload(message.packages)
     gc.collect()
     gc.freeze()
-
-
-def _import_from(modules: list[str], folders: list[str]) -> None:
-    """Modules of sundog's that all workers of a driver will need; what they import is found in these folders."""
-    added = [folder for folder in folders if folder not in sys.path]
-    sys.path += added
-    for name in modules:
-        # a worker that fails to import the module can report it to the user
-        with contextlib.suppress(Exception):
-            __import__(name)
-    for folder in added:
-        sys.path.remove(folder)
 
 
 def _preload(packages: list[tuple[str, str]]) -> None:
