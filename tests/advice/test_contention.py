@@ -23,6 +23,12 @@ def test_four_tasks_that_compute_on_two_cores_would_take_half_the_time_alone() -
     )  # played together they are in each other's way again
 
 
+def test_sixteen_tasks_that_share_two_cores_compute_though_each_has_an_eighth_of_one() -> None:
+    script = crowded(16, 0.25)
+    untangle(script.nodes, [], 2)
+    assert [node.work_s for node in script.nodes] == pytest.approx([0.25] * 16)
+
+
 def test_tasks_that_sleep_or_have_cores_to_spare_stay_as_they_are() -> None:
     for count, used_s in ((4, 0.1), (2, 1.0)):
         script = crowded(count, used_s)

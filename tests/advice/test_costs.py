@@ -2,8 +2,8 @@
 
 import pytest
 
-from sundog.advice.costs import CREW, costs_of, crews, set_lags, warm_ups
-from sundog.advice.run import WAIT, Op, Program
+from sundog.advice.costs import CREW, costs_of, crews, own_children, set_lags, warm_ups
+from sundog.advice.run import SUBMIT, WAIT, Op, Program
 from tests.advice.runs import Script
 
 
@@ -137,3 +137,15 @@ def test_tasks_that_ask_for_nothing_and_start_at_once_are_no_crew() -> None:
     for n in range(4):
         script.submit("f", 1.0, process=n + 1, resources={})
     assert crews(script.nodes) == {}
+
+
+def test_a_task_that_ran_inside_its_parent_waited_for_no_worker_and_shares_its_processor_time() -> None:
+    script = Script(cpus=2)
+    child = script.node("walk", 0.1, start_s=0.5, process=1, cpu_s=0.1)
+    parent = script.submit("walk", 0.5, start_s=0.0, process=1, cpu_s=0.9, end_s=1.0)
+    parent.program = [Op(SUBMIT, node=child.key), Op(WAIT, nodes=(child.key,), at_s=0.1, waited_s=0.5)]
+    assert own_children(script.nodes) == {"walk"}
+    set_lags(script.nodes, [], {"CPU": 2.0})
+    assert (child.lag_s, parent.cpu_s) == (0.0, 0.5)
+    child.process = 2
+    assert own_children(script.nodes) == frozenset()

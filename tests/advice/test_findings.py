@@ -44,3 +44,15 @@ def test_predictions_are_corrected_by_the_error_of_the_simulator() -> None:
 def test_what_gains_less_than_the_simulator_is_off_is_not_said() -> None:
     run = serial_gets(10, 1.0, "").run()
     assert [each.kind for each in weigh(run, [draft("a", 9.0), draft("b", 3.0)], 15.0)] == ["b"]
+
+
+def test_a_range_is_predicted_where_the_records_leave_open_how_much_is_gained() -> None:
+    run = serial_gets(10, 1.0, "").run()
+    open_ = draft("a", 8.0)
+    open_.best = draft("", 2.0).run
+    [range_] = weigh(run, [open_], 10.0)
+    assert (range_.predicted_least_s, range_.predicted_s, range_.gain_s) == (2.0, 8.0, 5.0)
+    assert range_.is_range
+    [single] = weigh(run, [draft("a", 8.0)], 10.0)
+    assert single.predicted_least_s == single.predicted_s
+    assert not single.is_range

@@ -171,3 +171,24 @@ def test_a_function_that_is_defined_again_is_sent_again() -> None:
     [draft] = closure(run, Sources())
     assert play(run).length_s == pytest.approx(2.1)
     assert play(draft.run).length_s < 0.6
+
+
+def test_a_class_that_carries_data_is_sent_with_each_actor() -> None:
+    script = Script()
+    script.compute(0.2)
+    for n in range(3):
+        script.create("Model", bytes([n]), site="/x.py:4 in main")
+        script.compute(0.15)
+    script.get(*script.nodes)
+    run = script.run(functions=[LargeFunction("Model", 1 << 28, 0.1, 0.0)])
+    [draft] = closure(run, Sources())
+    assert play(run).length_s == pytest.approx(0.65)
+    assert play(draft.run).length_s == pytest.approx(0.0, abs=0.05)
+
+
+def test_how_long_threads_spun_is_left_open() -> None:
+    script = Script(cpus=2, cores=2)
+    script.get(*[script.submit("mul", 4.0, cpu_s=4.0, process=n, site="/x.py:4 in main") for n in range(2)])
+    [draft] = too_many_threads(script.run(threads={"mul": 1}), Sources())
+    assert draft.best is not None
+    assert play(draft.best).length_s < play(draft.run).length_s

@@ -134,3 +134,18 @@ def test_of_several_statements_the_likeliest_is_named_unless_others_had_the_core
     script.get(*nodes, site=f"{file}:10 in main")
     drafts = list(serial_part(script.run(others=others), Sources()))
     assert [draft.site for draft in drafts] == ([f"{file}:9"] if found else [])
+
+
+def test_the_wait_of_a_first_put_for_the_session_is_no_serial_part(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text("import sundog as ray\ndata = ray.put(make())\nray.get([f.remote(data) for x in xs])\n")
+    script = Script()
+    script.compute(1.0)
+    script.get(*[script.submit("f", 1.0, site=f"{file}:3 in <module>") for _ in range(4)])
+    site = f"{file}:2 in <module>"
+    [draft] = serial_part(script.run(), Sources())
+    assert draft.cost_s == pytest.approx(1.0)
+    assert not list(serial_part(script.run(puts=[(0.02, 0.98, 1 << 20, site)]), Sources()))
+    [draft] = serial_part(script.run(puts=[(0.2, 0.4, 1 << 20, site)]), Sources())
+    assert draft.cost_s == pytest.approx(0.8)
+    assert play(draft.run).length_s == pytest.approx(1.4)  # the put stays, the rest is split in four

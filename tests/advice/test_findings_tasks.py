@@ -171,3 +171,28 @@ def test_a_program_that_came_late_to_its_get_waits_for_what_is_bundled() -> None
     steps, heads = bundled(script.run(), script.ops, [node.key for node in nodes], 100)
     assert [op.nodes for op in steps if op.kind == WAIT] == [(0,)]
     assert heads[0].work_s == pytest.approx(0.1)
+
+
+def test_a_long_task_in_each_round_is_late_in_its_round() -> None:
+    """Which of the equal ones is the longest is a matter of microseconds: the first round counts like the last."""
+    script = Script(cpus=4)
+    for round_ in range(4):
+        begin = script.now
+        short = [script.submit("step", 0.1, start_s=begin) for _ in range(4)]
+        long = script.submit("step", 0.9 - round_ * 1e-4, start_s=begin + 0.1)
+        script.get(*short, long)
+    [draft] = stragglers(script.run(), Sources())
+    assert draft.often == 4
+
+
+def test_workers_that_ran_one_task_each_leave_open_what_a_worker_does_once() -> None:
+    script = Script(cpus=8, cores=2)
+    tasks = [
+        script.submit("load", 2.0, cpu_s=0.5, process=n + 1, is_first=True, resources={"CPU": 0.1})
+        for n in range(8)
+    ]
+    script.get(*tasks)
+    [draft] = too_many_workers(script.run(), Sources())
+    assert draft.best is not None
+    assert play(draft.best).length_s == pytest.approx(0.5)
+    assert play(draft.run).length_s == pytest.approx(2.0)

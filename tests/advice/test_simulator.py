@@ -2,7 +2,7 @@
 
 import pytest
 
-from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Costs, Op, with_
+from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Costs, Op, Run, with_
 from sundog.advice.simulator import play, totals
 from tests.advice.runs import Script, serial_gets
 
@@ -48,16 +48,49 @@ def test_a_task_that_waits_in_a_get_lends_its_cpu() -> None:
     assert play(script.run()).length_s == pytest.approx(1.5)
 
 
-def test_a_worker_that_waits_runs_what_it_waits_for() -> None:
+def _parent_and_child(child_process: int, name: str = "walk") -> Run:
     script = Script(cpus=1)
-    child = script.node("child", 1.0, process=1)
-    parent = script.submit("parent", 1.0, process=1, is_first=True)
+    child = script.node(name, 1.0, process=child_process)
+    parent = script.submit("walk", 1.0, process=1, is_first=True)
     parent.program = [Op(SUBMIT, node=child.key), Op(WAIT, nodes=(child.key,), wake_s=0.0)]
     script.get(parent)
+    return script.run(costs=Costs(5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+
+
+def test_a_worker_that_waits_runs_what_it_waits_for() -> None:
+    assert play(_parent_and_child(1)).length_s == pytest.approx(1.0)
+    # Another worker had to be started for it.
+    assert play(_parent_and_child(2)).length_s == pytest.approx(6.0)
+    assert play(_parent_and_child(2, "other")).length_s == pytest.approx(6.0)
+
+
+def test_a_recursion_starts_no_worker_for_children_that_their_parent_runs() -> None:
+    """The child has its CPU and waits for a new worker when its parent begins to wait for it."""
+    script = Script(cpus=2)
+    root = script.submit("walk", 0.0, process=1, is_first=True)
+    left, right = (script.node("walk", 1.0, process=1, start_s=0.0) for _ in range(2))
+    root.program = [Op(SUBMIT, node=each.key) for each in (left, right)]
+    root.program.append(Op(WAIT, nodes=(left.key, right.key), wake_s=0.0))
+    root.end_s = 2.0
+    script.get(root)
     run = script.run(costs=Costs(5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
-    assert play(run).length_s == pytest.approx(1.0)
-    child.process = 2  # another worker had to be started for it
-    assert play(run).length_s == pytest.approx(6.0)
+    assert play(run).length_s == pytest.approx(2.0)
+
+
+def test_a_task_takes_the_first_worker_that_is_free_and_not_the_one_that_was_started_for_it() -> None:
+    script = Script(cpus=4, cores=1)
+    first = script.submit("work", 1.0, process=1, is_first=True, resources={})
+    later = [script.submit("work", 1.0, process=1, start_s=n + 1.0, resources={}) for n in range(2)]
+    script.get(first, *later)
+    run = script.run(costs=Costs(50.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    assert play(run).length_s == pytest.approx(3.0)
+
+
+def test_a_node_starts_so_many_new_workers_at_a_time_and_no_more() -> None:
+    script = Script(cpus=8, cores=1)
+    script.get(*[script.submit("sleep", 10.0, process=1, resources={}) for n in range(4)])
+    run = script.run(costs=Costs(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    assert play(run).length_s == pytest.approx(12.0)  # two in the first second, two in the second
 
 
 def test_computing_tasks_share_the_cores() -> None:
@@ -176,8 +209,10 @@ def test_an_actor_has_its_cpu_from_its_submission_on_also_while_its_process_star
 
 def test_a_worker_that_waits_runs_what_it_waits_for_before_tasks_that_came_earlier() -> None:
     script = Script(cpus=1)
-    outers = [script.submit("outer", 0.1, process=1, start_s=n * 0.3) for n in range(2)]
-    inners = [script.node("inner", 0.2, process=1, start_s=outer.start_s + 0.1) for outer in outers]
+    outers = [script.submit("walk", 0.1, process=1, start_s=n * 0.3) for n in range(2)]
+    inners = [script.node("walk", 0.2, process=1, start_s=outer.start_s + 0.1) for outer in outers]
+    for outer in outers:
+        outer.end_s += 0.2
     for outer, inner in zip(outers, inners, strict=True):
         outer.program = [
             Op(COMPUTE, 0.1),

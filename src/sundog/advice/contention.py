@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 
+from sundog.advice.costs import BOOT_MOST_S
 from sundog.advice.run import CALL, COMPUTE, Node, Program
 
-_BOOT_S = 0.1  # the most processor time within the start of a new worker
 _LEAST_S = 1e-4
 _FULL = (
     # all cores count as taken when this share of them is used (the kernel and other programs use them too)
@@ -25,7 +25,8 @@ _FULL = (
 )
 _LONG_S = 0.005  # a shorter call blocks other calls only briefly
 _LEAST_CALLS = 4
-_COMPUTES = 0.25  # a task that computes and is slowed down uses at least this share of a core
+# A task that computes and is slowed down uses at least this share of a core, or of its fair share of the cores.
+_COMPUTES, _FAIR = 0.25, 0.7
 
 _MOSTLY = 0.75  # where tasks want all cores, at least this share of them is used
 _SEEN_S = 0.2
@@ -42,11 +43,38 @@ def untangle(nodes: Sequence[Node], programs: Sequence[Program], cores: int) -> 
         if node.program is None and node.count == 1 and node.attempts == 1 and node.work_s > _LEAST_S
     ]
     wishes = [(node.start_s, node.end_s, min(node.load, float(cores))) for node in own]
-    full = _Full([*wishes, *_others(nodes, programs)], _FULL * cores)
+    crowd = _Mean([(begin, end, 1.0) for begin, end, _ in wishes], lambda count: count)
+    computing = []
     for node in own:
-        if _COMPUTES <= node.load < 1.0:
-            idle = (node.work_s - node.cpu_s) * (1.0 - full.share(node.start_s, node.end_s))
+        fair = cores / max(1.0, crowd.between(node.start_s, node.end_s))
+        if node.load >= min(_COMPUTES, _FAIR * fair):
+            computing.append(node)
+    all_ = [*wishes, *_others(nodes, programs)]
+    crowds = _crowds([(node.start_s, node.end_s, 1.0) for node in computing], all_, cores)
+    full = _Mean([*all_, *crowds], lambda used: float(used >= _FULL * cores))
+    for node in computing:
+        if node.load < 1.0:
+            idle = (node.work_s - node.cpu_s) * (1.0 - full.between(node.start_s, node.end_s))
             node.work_s = max(_LEAST_S, node.cpu_s + idle)
+
+
+def _crowds(computing: Sequence[Wish], used: Sequence[Wish], cores: int) -> list[Wish]:
+    """When as many tasks as there are cores computed at a time, and together used most of the cores.
+
+    The processor time of a task is known for all of its run. A task that runs to the end of a crowd gets more of a core
+    at the end, so what single tasks used on average does not tell when the cores were taken: what all used does.
+    """
+    found: list[Wish] = []
+    count, begin = 0.0, 0.0
+    mean = _Mean(used, lambda load: load)
+    changes = sorted([(at, 1.0) for at, _, _ in computing] + [(at, -1.0) for _, at, _ in computing])
+    for at, change in changes:
+        before, count = count, count + change
+        if before < cores <= count:
+            begin = at
+        elif count < cores <= before and mean.between(begin, at) >= _MOSTLY * cores:
+            found.append((begin, at, float(cores)))
+    return found
 
 
 def power_of(nodes: Sequence[Node], programs: Sequence[Program], cores: int) -> float:
@@ -106,36 +134,35 @@ def _others(nodes: Sequence[Node], programs: Sequence[Program]) -> Iterable[Wish
                 yield op.at_s, op.at_s + op.seconds, program.load
     for node in nodes:
         if node.is_first and node.lag_s > 0:
-            yield node.start_s - min(node.lag_s, _BOOT_S), node.start_s, 1.0
+            yield node.start_s - min(node.lag_s, BOOT_MOST_S), node.start_s, 1.0
         if node.program is not None:
             for op in node.program:
                 if op.kind == COMPUTE and op.seconds > _LEAST_S and node.load > 0:
                     yield op.at_s, op.at_s + op.seconds, min(1.0, node.load)
 
 
-class _Full:
-    """When so many cores were used that no more were to be had."""
+class _Mean:
+    """The mean over time of what follows from the sum of some wishes."""
 
-    def __init__(self, wishes: Iterable[Wish], most: float) -> None:
+    def __init__(self, wishes: Iterable[Wish], value: Callable[[float], float]) -> None:
         changes: dict[float, float] = {}
         for begin, end, load in wishes:
             changes[begin] = changes.get(begin, 0.0) + load
             changes[end] = changes.get(end, 0.0) - load
         self._times = sorted(changes)
-        used = list(accumulate(changes[at] for at in self._times))
-        self._is_full = [each >= most for each in used]
+        self._values = [value(used) for used in accumulate(changes[at] for at in self._times)]
         self._sums = [0.0]
         for position, (at, after) in enumerate(pairwise(self._times)):
-            self._sums.append(self._sums[-1] + (after - at) * self._is_full[position])
+            self._sums.append(self._sums[-1] + (after - at) * self._values[position])
 
     def _until(self, moment: float) -> float:
         position = bisect_right(self._times, moment) - 1
         if position < 0:
             return 0.0
-        return self._sums[position] + (moment - self._times[position]) * self._is_full[position]
+        return self._sums[position] + (moment - self._times[position]) * self._values[position]
 
-    def share(self, begin: float, end: float) -> float:
-        """Of the time between two moments, the share in which no core was free."""
+    def between(self, begin: float, end: float) -> float:
+        """The mean between two moments."""
         if end <= begin:
             return 0.0
         return (self._until(end) - self._until(begin)) / (end - begin)

@@ -16,6 +16,7 @@ _WARM_FACTOR = 2.0
 # The cost of a worker's start if the run shows only the first start: waiting, and processor time, for which
 # simultaneous starts queue. Measured on two cores of 2.5 GHz.
 _BOOT_S, _BOOT_CPU_S = 0.01, 0.02
+BOOT_MOST_S = 0.1  # the most processor time within the start of a new worker
 CREW = "(a place in a crew)"  # what tasks of a Pool request instead of a CPU
 READY_S = 0.1  # from init() to the first worker, if a run does not show it
 GET_SHARE = 0.2  # getting a ready result takes this share of the time that submitting a small task takes
@@ -145,6 +146,37 @@ def crews(nodes: Sequence[Node]) -> dict[str, float]:
     return {CREW: float(len(reach))}
 
 
+def own_children(nodes: Sequence[Node]) -> frozenset[str]:
+    """Functions whose tasks ran awaited tasks of the same function themselves, as the runtime does in recursions."""
+    return frozenset(nodes[key].name for key in _inside(nodes))
+
+
+def _inside(nodes: Sequence[Node]) -> set[int]:
+    """Tasks that ran inside the task that waited for them."""
+    return {
+        op.node
+        for node in nodes
+        if node.kind == TASK
+        for op in node.program or ()
+        if op.kind == SUBMIT
+        and nodes[op.node].name == node.name
+        and nodes[op.node].process == node.process
+        and node.start_s <= nodes[op.node].start_s
+        and nodes[op.node].end_s <= node.end_s
+    }
+
+
+def _set_inside(nodes: Sequence[Node]) -> None:
+    inside = _inside(nodes)
+    for key in inside:
+        nodes[key].lag_s = 0.0  # it waited for its turn in the task around it, not for a worker
+    for node in nodes:
+        if node.key in inside or any(op.node in inside for op in node.program or ()):
+            node.cpu_s = min(
+                node.cpu_s, node.work_s
+            )  # the processor time of tasks inside is measured with it
+
+
 def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[str, float]) -> None:
     """What each start and each wake-up took when nothing was in its way any more.
 
@@ -185,6 +217,7 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
                 if node.is_first and freed < 0:
                     unsure.append(node)
             reach = max(reach, end)
+    _set_inside(nodes)
     _cap_starts(nodes, unsure, room.get("CPU", 0.0))
     _set_pauses(nodes)
     for program in programs:

@@ -15,7 +15,8 @@ from sundog.advice.source import Sources, place_of
 from sundog.plain import plain
 
 LEAST_SHARE = 0.05
-LEAST_S = 0.05
+NOISE_S = 0.05  # two runs of one program differ by this much: workers start sooner or later
+LEAST_S = NOISE_S
 EVERYWHERE = "*"
 _DOUBTFUL = 0.25  # an error of the simulator above this share of the run makes its gains doubtful
 _CAUSE_SHARE = 0.3  # a cause must gain at least this share of its echo's gain to explain the echo
@@ -36,6 +37,7 @@ class Draft:
     diff: str = ""
     least_share: float = LEAST_SHARE  # the share of the run that it must gain to be reported
     sites: frozenset[str] = frozenset()  # other lines that it is about; EVERYWHERE for all
+    best: Run | None = None  # the run if all is saved that the records leave open; then a range is predicted
 
 
 @plain(frozen=True)
@@ -53,6 +55,17 @@ class Finding:
     evidence: str
     change: str
     diff: str = ""
+    least_s: float = -1.0  # the least that is predicted, of a range; -1: it is no range
+
+    @property
+    def predicted_least_s(self) -> float:
+        """The least that the run would take; `predicted_s` is the most."""
+        return self.least_s if self.least_s >= 0 else self.predicted_s
+
+    @property
+    def is_range(self) -> bool:
+        """Whether the records leave open how much is gained."""
+        return self.predicted_s - self.predicted_least_s > NOISE_S
 
 
 Finder = Callable[[Run, Sources], Iterator[Draft]]
@@ -73,15 +86,18 @@ def weigh(run: Run, drafts: Sequence[Draft], played_s: float) -> list[Finding]:
     for draft in drafts:
         try:
             predicted = play(draft.run).length_s * scale
+            least = play(draft.best).length_s * scale if draft.best is not None else predicted
         except CannotPlay:
             continue
-        gain = run.length_s - predicted
+        least = min(least, predicted)
+        gain = run.length_s - (predicted + least) / 2
         if gain < LEAST_S or gain < max(draft.least_share, doubt) * run.length_s:
             continue
         place = place_of(draft.site)
         file, line = (place.file, place.line) if place is not None else ("", 0)
         facts = (draft.often, draft.cost_s, gain, predicted, draft.evidence, draft.change, draft.diff)
-        found.append((Finding(draft.kind, draft.title, file, line, *facts), draft.sites | {draft.site}))
+        finding = Finding(draft.kind, draft.title, file, line, *facts, least_s=least)
+        found.append((finding, draft.sites | {draft.site}))
     return _without_echoes(sorted(found, key=lambda each: -each[0].gain_s))
 
 

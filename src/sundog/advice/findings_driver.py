@@ -54,13 +54,32 @@ def _overlap(stretches: list[tuple[float, float]], begin: float, end: float) -> 
     return sum(max(0.0, min(end, last) - max(begin, first)) for first, last in stretches)
 
 
+def _storing(run: Run) -> list[tuple[float, float]]:
+    """When values were copied into the store. The first copy waits for the session to start."""
+    spans = [(begin, end) for begin, end, _, _ in run.puts]
+    spans += [(copy.at_s, copy.at_s + copy.seconds) for copy in run.copies]
+    merged: list[tuple[float, float]] = []
+    for begin, end in sorted(spans):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((begin, end))
+    return merged
+
+
 def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
     """Amdahl: the program works by itself while no task runs."""
     idle = _idle(run)
+    stored = _storing(run)
     for program in run.programs:
+        own = {
+            each: op.seconds - _overlap(stored, op.at_s, op.at_s + op.seconds)
+            for each, op in enumerate(program.ops)
+            if op.kind == COMPUTE
+        }
         for (before, after), places in _gaps(program.ops).items():
-            places = [each for each in places if program.ops[each].seconds >= _LEAST_GAP_S]
-            total = sum(program.ops[each].seconds for each in places)
+            places = [each for each in places if own[each] >= _LEAST_GAP_S]
+            total = sum(own[each] for each in places)
             if not places or (len(places) >= _BOUND_COUNT and total / len(places) < _BOUND_GAP_S):
                 continue
             if _waits_for_items(sources, after):
@@ -78,7 +97,7 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
             if not site:
                 continue  # no statement of the program can have taken it: start or end of the program
             count = int(run.cpus)
-            changed = _split(run, program, places, count)
+            changed = _split(run, program, {each: own[each] for each in places}, count)
             several = len(places) >= 3
             if several:
                 beside = _as_tasks(run, program, places)
@@ -143,16 +162,18 @@ def _as_tasks(run: Run, program: Program, places: list[int]) -> Run:
 
 
 def _own_task(run: Run, key: int, op: Op, deps: tuple[int, ...], work: float, load: float) -> Node:
+    # Its name is that of the program's tasks: a new worker imports for it what it imports for these.
     like = next((node for node in run.nodes if node.kind == TASK and node.resources), None)
     resources = like.resources if like is not None else {"CPU": 1.0}
+    name = like.name if like is not None else ""
     return Node(
-        key, b"", "(the program's own time)", TASK, b"", 0, 0, op.at_s, op.at_s, op.at_s + work, work, work * load, 0,
+        key, b"", name, TASK, b"", 0, 0, op.at_s, op.at_s, op.at_s + work, work, work * load, 0,
         0, deps=deps, resources=resources, lag_s=run.costs.idle_s,
     )  # fmt: skip
 
 
-def _split(run: Run, program: Program, places: list[int], count: int) -> Run:
-    """Each stretch becomes as many tasks as can run at a time."""
+def _split(run: Run, program: Program, places: dict[int, float], count: int) -> Run:
+    """The program's own part of each stretch becomes as many tasks as can run at a time."""
     added: list[Node] = []
     ops: list[Op] = []
     for position, op in enumerate(program.ops):
@@ -162,8 +183,9 @@ def _split(run: Run, program: Program, places: list[int], count: int) -> Run:
         own = []
         for _ in range(max(1, count)):
             key = len(run.nodes) + len(added)
-            added.append(_own_task(run, key, op, (), op.seconds / max(1, count), program.load))
+            added.append(_own_task(run, key, op, (), places[position] / max(1, count), program.load))
             own.append(key)
+        ops.append(op_with(op, seconds=op.seconds - places[position]))
         ops += [Op(SUBMIT, node=key) for key in own]
         ops.append(Op(WAIT, nodes=tuple(own)))
     return run.with_ops(program, ops).changed(added=added)

@@ -10,10 +10,11 @@ from statistics import median
 
 from sundog.advice.costs import GET_SHARE, SUBMIT_MOST_S, warm_ups
 from sundog.advice.findings import EVERYWHERE, Draft
-from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Run, op_with, with_
+from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Costs, Node, Op, Run, op_with, with_
 from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import Sources, place_of
 from sundog.advice.turns import name_of
+from sundog.plain import replaced
 
 MANY = 50
 SMALL_S = 0.005
@@ -174,7 +175,6 @@ def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
         if len(group) < 4:
             continue
         usual = median(node.work_s for node in group)
-        total = sum(node.work_s for node in group)
         slow = [node for node in group if node.work_s > _STRAGGLER * usual and node.attempts == 1]
         if not slow or len(slow) > max(1, len(group) // 3) or usual <= 0:
             continue
@@ -185,7 +185,7 @@ def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
         pieces = {node.key: max(2, min(int(run.cpus) * 2, round(node.work_s / usual))) for node in slow}
         first = _long_first(run, slow)
         cut = _cut(run, slow, pieces)
-        at = sum(node.key < longest.key for node in group)
+        is_late, bound = _places(run, group, slow)
         evidence = (
             f"{len(slow)} of {len(group)} calls of {name} took up to {longest.work_s:.2f} s where {usual:.2f} s is "
             f"usual; for {alone:.2f} s they ran while CPUs had nothing to do"
@@ -193,14 +193,37 @@ def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
         title = f"stragglers: {name} takes up to {longest.work_s / usual:.0f} times its usual time"
         words = f"Cut the long ones into pieces of the usual size (the longest into {pieces[longest.key]})."
         change, changed = words, cut
-        if at > len(group) / 4 and _gains_most(run, first, cut):
+        if is_late and _gains_most(run, first, cut):
             # Sorting is a smaller change than splitting the work, and gains most of the same.
             change = "Submit the long ones first: sort the items by size, the largest first. Or: "
             change += words[0].lower() + words[1:]
             changed = first
-        elif at <= len(group) / 4 and longest.work_s < _BOUND * total / max(1.0, run.cpus):
+        elif not is_late and not bound:
             continue  # the task is among the first already, and the others fit beside it
         yield Draft("stragglers", title, site, len(slow), alone, evidence, change, changed)
+
+
+def _places(run: Run, group: list[Node], slow: list[Node]) -> tuple[bool, bool]:
+    """Whether a long task was submitted late in its round, and whether one takes more than its share of the CPUs.
+
+    A round ends when all of its tasks have ended before the next is submitted.
+    """
+    rounds: list[list[Node]] = []
+    reach = -1.0
+    for node in sorted(group, key=lambda each: each.submit_s):
+        if node.submit_s >= reach:
+            rounds.append([])
+        rounds[-1].append(node)
+        reach = max(reach, node.end_s)
+    keys = {node.key for node in slow}
+    is_late = is_bound = False
+    for own in rounds:
+        share = sum(node.work_s for node in own) / max(1.0, run.cpus)
+        for at, node in enumerate(own):
+            if node.key in keys:
+                is_late |= at > len(own) / 4
+                is_bound |= node.work_s >= _BOUND * share
+    return is_late, is_bound
 
 
 def _gains_most(run: Run, first: Run, cut: Run) -> bool:
@@ -332,7 +355,7 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
         said += f"; each new worker spent {saved / max(1, workers - run.cores):.2f} s on its first task"
     if workers == len(group):
         said += "; every worker ran one task, so what a worker does once (imports, a model) cannot be told from the "
-        said += "work itself: the run may become shorter than is predicted"
+        said += "work itself"
     name = light[0].name if light else ""
     yield Draft(
         "too-many-workers",
@@ -346,21 +369,37 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
         else f"Leave num_cpus out of init(), or set it to {run.cores}.",
         _few_workers(run, group, beside, warm),
         sites=frozenset({EVERYWHERE}),
+        best=_few_workers(run, group, beside, warm, is_once=True) if workers == len(group) else None,
     )
 
 
-def _few_workers(run: Run, group: list[Node], beside: float, warm: Mapping[str, float]) -> Run:
-    """The run with a worker for each core: each task has a core of its own, and fewer workers have to start."""
+def _few_workers(
+    run: Run, group: list[Node], beside: float, warm: Mapping[str, float], *, is_once: bool = False
+) -> Run:
+    """The run with a worker for each core: each task has a core of its own, and fewer workers have to start.
+
+    `is_once`: as if all that the tasks did was what a worker does once.
+    """
     boot_s = min((node.lag_s for node in group if node.is_first), default=0.0)
     share = run.cores * max(0.5, 1.0 - run.others) / beside
+    usual = Costs()
     quick = []
-    for node in group:
+    for place, node in enumerate(sorted(group, key=lambda each: each.start_s)):
         wants = {**node.resources, "CPU": max(1.0, node.resources.get("CPU", 0.0))}
-        node = with_(node, resources=wants, lag_s=min(node.lag_s, boot_s) if node.is_first else node.lag_s)
+        # A worker that had to wait for a core took its next task late.
+        node = with_(node, resources=wants, lag_s=min(node.lag_s, boot_s if node.is_first else usual.idle_s))
+        if is_once and place >= run.cores:
+            node.work_s = node.cpu_s = 0.0
         if node.program is None and node.cpu_s > 0.1 * node.work_s * share:
             node.work_s = min(node.work_s, max(node.cpu_s, 1e-9))
         quick.append(node)
-    return run.changed(quick, cpus=min(run.cpus, float(run.cores)), warm=warm)
+    costs = replaced(
+        run.costs,
+        idle_s=min(run.costs.idle_s, usual.idle_s),
+        busy_s=min(run.costs.busy_s, usual.busy_s),
+        boot_s=min(run.costs.boot_s, boot_s),
+    )
+    return run.changed(quick, cpus=min(run.cpus, float(run.cores)), warm=warm, costs=costs)
 
 
 def _init_site(run: Run, sources: Sources) -> str:

@@ -108,7 +108,7 @@ class DoctorReport:
     def brief(self) -> list[str]:
         """One line for each finding."""
         return [
-            f"{printable(each.title)} ({_place(each)}): {self.length_s:.2f} s would be {each.predicted_s:.2f} s. "
+            f"{printable(each.title)} ({_place(each)}): {self.length_s:.2f} s would be {_predicted(each)}. "
             f"{printable(each.change)}"
             for each in self.findings
         ]
@@ -167,6 +167,7 @@ def _as_dict(each: Finding) -> dict[str, object]:
         "cost_s": round(each.cost_s, 6),
         "gain_s": round(each.gain_s, 6),
         "predicted_s": round(each.predicted_s, 6),
+        "predicted_least_s": round(each.predicted_least_s, 6),
         "evidence": each.evidence,
         "change": each.change,
         "diff": each.diff,
@@ -179,12 +180,22 @@ def _lines(number: int, each: Finding, length_s: float, *, diff: bool = True) ->
         f"   {_place(each)}, {each.often} time{'s' * (each.often != 1)}, cost {each.cost_s:.2f} s",
         f"   {printable(each.evidence)}",
         f"   change: {printable(each.change)}",
-        f"   predicted: {each.predicted_s:.2f} s instead of {length_s:.2f} s "
-        f"({each.gain_s / max(1e-9, length_s):.0%} less)",
+        f"   predicted: {_predicted(each)} instead of {length_s:.2f} s "
+        + (
+            "(the records do not tell which)"
+            if each.is_range
+            else f"({each.gain_s / max(1e-9, length_s):.0%} less)"
+        ),
     ]
     if diff and each.diff:
         found += [f"   {line}" for line in _printable_lines(each.diff).splitlines()]
     return found
+
+
+def _predicted(each: Finding) -> str:
+    if each.is_range:
+        return f"{each.predicted_least_s:.2f} to {each.predicted_s:.2f} s"
+    return f"{each.predicted_s:.2f} s"
 
 
 def _place(each: Finding) -> str:

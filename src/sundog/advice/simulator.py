@@ -6,10 +6,11 @@
                                                  └─► queue of its actor ───────┘
 
 Owns the rules: tasks take their resources first come, first served, and give them back while they wait in a get; an
-actor runs its calls in order; a new worker takes time to start; where tasks want more processor time than the machine
-has cores, all of them go slower. Durations, waits and gaps are those that were measured; a task's load (processor
-seconds by seconds) was measured with what else ran then, so playing a run unchanged slows nothing down. Pure: no clock,
-no randomness, no I/O.
+actor runs its calls in order; a task that has its resources takes the first worker that is free: one that has ended
+its task, or a new one, which takes time to start; a task that waits for one of its own function runs it itself; where
+tasks want more processor time than the machine has cores, all of them go slower. Durations, waits and gaps are those
+that were measured; a task's load (processor seconds by seconds) was measured with what else ran then, so playing a run
+unchanged slows nothing down. Pure: no clock, no randomness, no I/O.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from sundog.advice.costs import READY_S
+from sundog.advice.costs import BOOT_MOST_S, READY_S, own_children
 from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, Node, Op, Run
 from sundog.plain import field, plain
 
 _STEPS_MAX = 5_000_000
 _OVERLOADED = 1.02
 _SAME_PACE = 0.01  # crowds that differ by less are treated alike
+_STARTING = 2  # workers that a node starts at a time, for each core
+_DEPTH_MAX = 50  # tasks that run inside each other in one worker
 
 
 class CannotPlay(RuntimeError):
@@ -93,6 +96,17 @@ class _Player:
         self.load = 0.0
         self.pace = 1.0  # the demand for cores divided by their number, at the last update
         self.idle = 0
+        # Tasks that have their resources and wait for a worker: those that ran first in theirs, and the others.
+        self.line: tuple[dict[int, None], dict[int, None]] = ({}, {})
+        self.starting = 0  # workers that are being started
+        self.lags = [  # of the workers that the run started, in their order
+            node.lag_s
+            for node in sorted(run.nodes, key=lambda node: node.start_s)
+            if node.is_first and node.kind == TASK and node.start_s >= 0
+        ]
+        self.boots = 0
+        self.own = own_children(run.nodes)
+        self.depth: dict[int, int] = {}  # how many tasks run inside each other in one worker
         self.ready_at = -1.0  # when the first worker has begun
         self.starts, self.ends = [-1.0] * count, [-1.0] * count
         self.running: dict[int, int] = {}
@@ -221,17 +235,23 @@ class _Player:
     def _runs_itself(
         self, op: Op, now: float, step: Callable[[float], None], node: Node, open_: list[int]
     ) -> bool:
-        """A worker that waits runs the awaited task itself, with its own CPU, if no worker has begun it.
+        """A worker that waits runs an awaited task itself, with its own CPU, if no worker has begun it.
 
-        So it is if the run shows it: one of the awaited tasks ran in the process of the task that waited.
+        The runtime does so with tasks of the same function. Which functions these are, the run shows.
         """
-        if not any(self.nodes[each].process == node.process for each in op.nodes):
+        depth = self.depth.get(node.key, 0)
+        if node.name not in self.own or depth >= _DEPTH_MAX:
             return False
-        key = min((each for each in open_ if each in self.queued), default=-1)
+        alike = [each for each in open_ if self._is_like(self.nodes[each], node)]
+        key = min((each for each in alike if each in self.queued or self._in_line(each)), default=-1)
         if key < 0:
             return False
         self.queued.discard(key)
         self.inside.add(key)
+        self.depth[key] = depth + 1
+        if self._in_line(key):  # the lease that was to run it is not needed any more
+            self._leave_line(key)
+            self._release(self.nodes[key], now)
 
         def again(moment: float) -> None:
             if self._wait(op, moment, step, node):
@@ -333,33 +353,88 @@ class _Player:
     def _begin(self, node: Node, now: float) -> None:
         """A task has its resources: it starts when a worker is there."""
         costs = self.run.costs
-        warm = self.run.warm.get(node.name, 0.0)
-        extra = 0.0
         if node.kind == CREATE:  # its resources are its own from now on, also while its process starts
             lag = node.lag_s if node.lag_s >= 0 else costs.create_s
             if node.lag_s < 0:  # one that the run did not have: its process has to start, beside the others
                 self.at(now + lag, partial(self._boot, partial(self._run, node, 0.0)))
                 return
+            lag = max(lag, min(costs.ready_s, READY_S) - now)
+            if self.ready_at < 0:
+                self.ready_at = now + lag
+            self.at(now + lag, partial(self._run, node, 0.0))
         elif self.idle:
             self.idle -= 1
-            lag = node.lag_s
-            if node.is_first:  # it had to wait for its worker in the run, and need not now
-                lag = costs.busy_s if self.ends_at == now else costs.idle_s
-                extra = -min(warm, node.work_s)
-        elif node.is_first:
-            lag = node.lag_s
+            self._given(node, now)
         else:
-            # There is no worker before the session's first one.
-            lag = max(node.lag_s, costs.boot_s, self.ready_at - now)
-            extra = warm
-            if costs.boot_cpu_s and self.ready_at >= 0:
-                self.at(now + lag, partial(self._boot, partial(self._run, node, extra)))
-                return
-        lag = max(lag, min(costs.ready_s, READY_S) - now)
-        if self.ready_at < 0:
-            self.ready_at = now + (lag if node.kind == CREATE or node.is_first else max(lag, costs.first_s))
-            lag = max(lag, self.ready_at - now)
+            self.line[not node.is_first][node.key] = None
+            self._start_workers(now)
+
+    # ------------------------------------------------------------------ workers
+    def _given(self, node: Node, now: float) -> None:
+        """A worker that has run tasks takes this one."""
+        lag, extra = node.lag_s, 0.0
+        if node.is_first:  # it had to wait for its worker in the run, and need not now
+            lag = self.run.costs.busy_s if self.ends_at == now else self.run.costs.idle_s
+            extra = -min(self.run.warm.get(node.name, 0.0), node.work_s)
         self.at(now + lag, partial(self._run, node, extra))
+
+    def _start_workers(self, now: float) -> None:
+        """Start as many workers as tasks wait for one, but no more at a time than the node does."""
+        costs = self.run.costs
+        while self.starting < len(self.line[0]) + len(self.line[1]):
+            is_new = self.boots >= len(self.lags)  # one that the run did not have
+            if is_new and self.starting >= _STARTING * self.run.cores:
+                return  # what the others waited for their turn is in their recorded time
+            # There is no worker before the session's first one.
+            lag = max(costs.boot_s, self.ready_at - now) if is_new else self.lags[self.boots]
+            lag = max(lag, min(costs.ready_s, READY_S) - now)
+            self.starting += 1
+            self.boots += 1
+            if is_new and costs.boot_cpu_s and self.ready_at >= 0:
+                self.at(now + lag, partial(self._boot, self._started))
+                continue
+            if self.ready_at < 0:
+                lag = max(lag, costs.first_s) if is_new else lag
+                self.ready_at = now + lag
+            self.at(now + lag - min(lag, BOOT_MOST_S), partial(self._crowd, 1.0))
+            self.at(now + lag, partial(self._crowd, -1.0))
+            self.at(now + lag, self._started)
+
+    def _crowd(self, load: float, now: float) -> None:
+        """A process that starts keeps others from a core; its own time is recorded."""
+        self.load = max(0.0, self.load + load)
+        self._paced(now, None)
+
+    def _started(self, now: float) -> None:
+        """A new worker is there: it takes the first task that waits for one, or idles."""
+        self.starting -= 1
+        key = next(iter(self.line[0] or self.line[1]), -1)
+        if key < 0:
+            self.idle += 1
+        else:
+            self._leave_line(key)
+            node = self.nodes[key]
+            self._run(node, 0.0 if node.is_first else self.run.warm.get(node.name, 0.0), now)
+        self._start_workers(now)
+
+    def _worker_free(self, now: float) -> None:
+        """A worker has ended its task: it takes the next that waits for a worker, or idles."""
+        key = next(iter(self.line[1] or self.line[0]), -1)
+        if key < 0:
+            self.idle += 1
+        else:
+            self._leave_line(key)
+            self._given(self.nodes[key], now)
+
+    def _in_line(self, key: int) -> bool:
+        return key in self.line[0] or key in self.line[1]
+
+    def _leave_line(self, key: int) -> None:
+        self.line[0].pop(key, None)
+        self.line[1].pop(key, None)
+
+    def _is_like(self, child: Node, node: Node) -> bool:
+        return child.kind == TASK and child.name == node.name and child.resources == node.resources
 
     def _boot(self, then: Callable[[float], None], now: float) -> None:
         """A process starts: it needs a core for a moment."""
@@ -406,7 +481,7 @@ class _Player:
     def _try_again(self, node: Node, now: float) -> None:
         """An attempt has failed: its worker is free, and the next one stands in line behind the others."""
         self.running.pop(node.key, None)
-        self.idle += 1
+        self._worker_free(now)
         self._release(node, now)
         shape = tuple(sorted(node.resources.items()))
         self.at(now + node.pause_s / max(1, node.attempts - 1), partial(self._wants, node.key, shape))
@@ -455,7 +530,7 @@ class _Player:
         elif key in self.inside:
             self.inside.discard(key)  # the task that waited for it goes on, with the same CPU
         else:
-            self.idle += 1
+            self._worker_free(now)
             self._release(node, now)
         for follower in self.followers.pop(key, ()):
             self.missing[follower] -= 1

@@ -9,7 +9,7 @@ ray.init(num_cpus=4)
 
 def features(item):
     out = []
-    for k in range(9000):
+    for k in range(30_000):
         out.append((item * k) % 97)
     return sum(out), len(out)
 

@@ -13,7 +13,7 @@ def features(file):
 
 def join(tables):
     out = {}
-    for _ in range(40):
+    for _ in range(160):
         for table in tables:
             for key, value in table.items():
                 out[key] = out.get(key, 0) + value

@@ -13,7 +13,7 @@ def enrich(record):
 
 
 def parse(line):
-    for _ in range(60):
+    for _ in range(240):
         record = json.loads(line)
     return record
 

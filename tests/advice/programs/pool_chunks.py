@@ -10,6 +10,6 @@ def clean(line):
 
 if __name__ == "__main__":
     sundog.init(num_cpus=2)
-    lines = [f"  Part-{n}  " for n in range(8000)]
+    lines = [f"  Part-{n}  " for n in range(60_000)]
     with Pool(2) as pool:
         print(len(pool.map(clean, lines, chunksize=1)))  # fault: tasks-too-small
