@@ -18,7 +18,7 @@ def test_every_session_is_stopped_and_what_was_stopped_is_said(
     result = sundog("stop")
     assert result.exit_code == 0
     assert sessions.stopped == [("b", False, 10.0), ("a", False, 10.0)]
-    assert result.output == "stopped node 2 of b\nstopped node 1 of a\n2 sessions ended.\n"
+    assert result.output == "Node 2 of b\nNode 1 of a\n2 sessions ended.\n"
 
 
 def test_sessions_that_programs_started_are_left_and_listed(sundog: Sundog, sessions: FakeSessions) -> None:

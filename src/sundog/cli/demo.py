@@ -90,11 +90,12 @@ def command(timeline_path: str | None) -> int:
     from sundog.owner import context
 
     console = Console(highlight=False)
-    console.print("The program (examples/demo.py) says:", style="bold")
+    program = os.path.join(os.path.dirname(__file__), "demo_program.py")
+    console.print(f"The program ({program}) prints:", style="bold", soft_wrap=True)
     compat.install()
     try:
         # As a user's program, not as a part of sundog: its lines are what the advice names.
-        runpy.run_path(os.path.join(os.path.dirname(__file__), "demo_program.py"), run_name="demo")["main"]()
+        runpy.run_path(program, run_name="demo")["main"]()
         session = str(context.facts.session["path"])
         summaries = summarise(session_facts.timeline() or ())
         if timeline_path is not None:

@@ -104,7 +104,7 @@ def command(
     for info in chosen:
         try:
             for what in sessions.stop_session(info, force=force, grace_s=grace_period):
-                click.echo(f"stopped {what}")
+                click.echo(what[:1].upper() + what[1:])
         except RaySystemError as error:
             failures.append(str(error))
     ended = len(chosen) - len(failures)

@@ -76,7 +76,7 @@ def check_installed() -> None:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise NotInstalled(
-            f"The dashboard and jobs need {' and '.join(missing)}, which is not installed. Install: {INSTALL}"
+            f"The dashboard and jobs need packages that are not installed: {', '.join(missing)}. Install: {INSTALL}"
         )
 
 
