@@ -86,7 +86,9 @@ def test_a_file_that_others_can_write_names_no_head(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_named_with_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "find_spec", lambda name: None if name == "uvicorn" else object())
-    with pytest.raises(heads.NotInstalled, match=r"need uvicorn.*pip install 'sundog\[default\]'"):
+    with pytest.raises(
+        heads.NotInstalled, match=r"not installed: uvicorn\. Install: pip install 'sundog\[default\]'"
+    ):
         heads.make_head(None, 0)
 
 
