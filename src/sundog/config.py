@@ -48,8 +48,8 @@ OTHER_NAMES: dict[str, tuple[str, float]] = {
     "worker_maximum_startup_concurrency": ("starting_workers_max", 1),
 }
 
-_TRUE = frozenset({"1", "true", "yes", "on"})
-_FALSE = frozenset({"0", "false", "no", "off"})
+_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
+live_environ: Mapping[str, str] = os.environ  # to look up some variables: a copy decodes all of them
 
 
 def _setting(default: Value, doc: str, *, low: float | None = None, high: float | None = None) -> Value:

@@ -134,7 +134,7 @@ class Ring:
     """Writes this process' events.
 
     Args:
-        path: where the ring's file goes.
+        path: where the ring's file goes; "": told later (`open`).
         capacity: how many events it holds; older ones are overwritten (the count tells how many).
         role: "driver" or "worker".
         job_id: the job that the process works for.
@@ -142,6 +142,7 @@ class Ring:
 
     def __init__(self, path: str, capacity: int, role: str, job_id: bytes = b"") -> None:
         self.path = path
+        self._role = role
         self.capacity = capacity
         self.next = itertools.count().__next__
         # Re-entrant: a signal handler may record an event during this code.
@@ -159,10 +160,18 @@ class Ring:
         self.map: mmap.mmap
         self.started: Callable[[bytes, float, int], None]
         """Notes which task is about to run, and its name: what a dead process did last, and what it never began."""
+        if path:
+            self.open(path, job_id)
+
+    def open(self, path: str, job_id: bytes) -> None:
+        """Make the file, of this process; nothing but names may be noted before."""
+        self.path = path
         if not self._grow():
             self._use(mmap.mmap(-1, HEADER_BYTES))
             self._mend_later()
-        _HEADER.pack_into(self.map, 0, _MAGIC, 3, os.getpid(), b"", 0.0, 0, role.encode(), job_id, b"")
+        _HEADER.pack_into(self.map, 0, _MAGIC, 3, os.getpid(), b"", 0.0, 0, self._role.encode(), job_id, b"")
+        if self._unnamed and not self._write_names():
+            self._mend_later()
 
     def become_actor(self, actor_id: bytes) -> None:
         """Note which actor lives in this process from now on."""
@@ -266,6 +275,8 @@ class Ring:
 
     def _write_names(self) -> bool:
         """Append the names that are not in the file yet, whole lines or nothing; False if there is no room."""
+        if not self.path:
+            return True  # `open` writes them
         try:
             fd = os.open(self.path + ".names", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:

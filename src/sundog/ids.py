@@ -45,6 +45,10 @@ class IdMaker:
     __slots__ = ("_next", "prefix", "task")
 
     def __init__(self, prefix: bytes, job: int = 0) -> None:
+        self.begin(prefix, job)
+
+    def begin(self, prefix: bytes, job: int) -> None:
+        """Make ids of this process from now on, from the first number on."""
         self.prefix = prefix
         # The job is in the upper half of the counter: the last four bytes of every task id made here.
         numbers = itertools.count((job << 32) + 1)

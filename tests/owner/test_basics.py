@@ -32,7 +32,8 @@ def basics(tmp_path: Path) -> Iterator[Rounds]:
     os.mkdir(tmp_path / "shm")
     ops: deque[bytes | tuple[bytes, ...]] = deque()
     segments = Segments(str(tmp_path / "shm"), str(tmp_path / "disk"), ME, ops)
-    made = Rounds(ME, Connection(ours, str(tmp_path)), segments, ops, NoRing(), Config())
+    made = Rounds(segments, ops, NoRing(), Config())
+    made.begin(ME, Connection(ours, str(tmp_path)))
     yield made
     with made.lock:
         made.reactor.close()

@@ -63,6 +63,19 @@ def test_an_actor_that_runs_several_calls_at_a_time_is_known_by_class_and_option
     assert is_async_class(Awaiting) and runs_several(Awaiting, parse_actor_options({}))
 
 
+def test_a_method_that_a_subclass_replaces_does_not_make_its_actor_asynchronous() -> None:
+    class Awaiting:
+        async def method(self) -> None: ...
+
+    class Inheriting(Awaiting):
+        def other(self) -> None: ...
+
+    class Replacing(Awaiting):
+        def method(self) -> None: ...  # type: ignore[override]
+
+    assert is_async_class(Inheriting) and not is_async_class(Replacing)
+
+
 @pytest.mark.parametrize("options", [{"max_concurrency": 2}, {"concurrency_groups": {"io": 1}}])
 def test_threads_and_groups_run_several_calls_at_a_time(options: dict[str, object]) -> None:
     class Plain:

@@ -24,6 +24,7 @@ class Process:
         self.seen: dict[bytes, bool] = {}
         self.read, self.write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.reactor = Reactor(self.lock, self._after, self._tick, 0.0, 0.005)
+        self.reactor.open()
         self.reactor.add(self.read, self._readable)
 
     def _after(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from sundog.config import Config
 from sundog.exceptions import RaySystemError
 from sundog.net.packets import Connection, make_pair
-from sundog.owner.assemble import assemble, dismantle, release
+from sundog.owner.assemble import assemble, begin, dismantle, release
 from sundog.owner.core import Owner
 from tests.owner.fakes import ME
 
@@ -57,7 +57,8 @@ def whole_owner(
         "store_bytes": 1 << 20,
     }
     shown = config or Config(record_enabled=False)
-    owner = assemble(ME, Connection(ours, str(folder)), session, shown, role)
+    owner = assemble(session, shown, role)
+    begin(owner, ME, Connection(ours, str(folder)))
     node = FakeNode(Connection(theirs, str(folder)))
     try:
         yield owner, node

@@ -51,3 +51,23 @@ def test_a_module_whose_file_is_of_tomorrow_is_not_taken_for_an_edited_one(
     watch = ModuleWatch()
     load("watched_tomorrow", 24 * HOUR_NS)
     assert watch.changed() == []
+
+
+def test_a_module_that_takes_the_place_of_another_is_looked_at(load: Callable[[str, int], Path]) -> None:
+    load("watched_removed", -HOUR_NS)
+    watch = ModuleWatch()
+    del sys.modules["watched_removed"]  # as many modules as before, once the next is imported
+    path = load("watched_instead", -HOUR_NS)
+    assert watch.changed() == []
+    path.write_text("value = 2\n")
+    assert watch.changed() == [str(path)]
+
+
+def test_a_file_that_is_edited_before_a_worker_begins_has_not_changed(
+    load: Callable[[str, int], Path],
+) -> None:
+    watch = ModuleWatch()
+    watch._looked_ns -= HOUR_NS  # it was made in the zygote, long before the worker was forked
+    watch.begin()
+    load("watched_begun", -HOUR_NS // 2)
+    assert watch.changed() == []

@@ -18,9 +18,11 @@ from sundog.exceptions import RayTaskError
 from sundog.net import packets
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.titles import Title
 from sundog.wire import lanes as wire
 from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor
+from sundog.worker.meter import Meter
 from sundog.worker.serving import Serving
 from tests.owner.fakes import OTHER
 from tests.owner.whole import FakeNode, whole_owner
@@ -65,7 +67,9 @@ class WholeWorker:
         self.owner, self.node = owner, node
         self.executor = Executor(owner)
         self.executor.sampler, self.executor.breakpoints = FakeSampler(), FakeBreakpoints()
+        self.executor.meter, self.executor.title = Meter(owner.ring), Title()
         self.serving = Serving(owner, self.executor)
+        self.serving.open()
         self.serving.guard = FakeGuard()  # type: ignore[assignment]
         self.executor.item_waits = self.serving.guard.watch_item
         ours, self.ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

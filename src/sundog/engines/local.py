@@ -494,7 +494,8 @@ def _become_driver(
     facts.session, facts.namespace = session, job.namespace or f"anonymous-{process_id.hex()}"
     facts.runtime_env = {}
     facts.detached_by_default = job.detached
-    owner = assemble.assemble(process_id, connection, session, config, "driver")
+    owner = assemble.assemble(session, config, "driver")
+    assemble.begin(owner, process_id, connection)
     engine = LocalEngine(owner, is_driver=True, started_node=started_node)
     engine.take_over_driver(log_to_driver, prefixed=job.logging is None)
     try:

@@ -41,9 +41,10 @@ _files = itertools.count()
 def receive_buffer() -> memoryview:
     """Room for the largest packet, of which only what packets fill takes memory.
 
-    A bytearray is written to when it is made, and every worker has two of these.
+    A bytearray is written to when it is made, and every worker has two of these. Private: they are made before workers
+    are forked, and what one process receives is not for the others.
     """
-    return memoryview(mmap.mmap(-1, RECV_BYTES))
+    return memoryview(mmap.mmap(-1, RECV_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
 
 def encode(message: object, shm_root: str) -> bytes:

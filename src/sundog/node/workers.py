@@ -34,7 +34,7 @@ from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Import
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
-    from sundog.wire.dicts import WorkerSpec
+    from sundog.wire.dicts import Session, WorkerCommon, WorkerSpec
 
 IDLE = "it was idle"  # why the node stops an idle worker; a reason from the worker itself takes precedence
 _EXIT_ASK_S = 5.0
@@ -57,6 +57,7 @@ class Workers:
         self._failed_starts = 0
         self._unstarted: dict[bytes, tuple[bytes, str]] = {}  # worker -> its node and environment
         self.causes = Causes(f"{node.session['path']}/rings")
+        self._common: tuple[tuple[bytes, bytes], Session, bytes] = (b"", b""), {}, b""
         self.table = Table()  # messages of zygotes: node/messages.py
 
     # ------------------------------------------------------------------ the zygote
@@ -210,9 +211,6 @@ class Workers:
         base = f"{node.session['path']}/logs/worker-{worker_id.hex()}"
         spec: WorkerSpec = {
             "worker_id": worker_id,
-            "session": node.members.facts_for(instruction.node_id),
-            "job": job.spec,
-            "config": as_dict(node.config),
             "runtime_env": environment.runtime_env,
             "prepared_env": environment.prepared,
             "out_path": base + ".out",
@@ -229,8 +227,19 @@ class Workers:
         )
         node.processes[worker_id] = process
         self._unstarted[worker_id] = instruction.node_id, instruction.env_key
-        zygote.send(Fork(worker_id, pickle.dumps(spec, 5)), (theirs.detach(),))
+        common = self._common_of(job, instruction.node_id)
+        zygote.send(Fork(worker_id, common, pickle.dumps(spec, 5)), (theirs.detach(),))
         node.learning.worker_starts()
+
+    def _common_of(self, job: Job, node_id: bytes) -> bytes:
+        """What the workers of a job on a node have in common, pickled once as long as it does not change."""
+        session = self.node.members.facts_for(node_id)
+        key, facts, packed = self._common
+        if key != (job.job_id, node_id) or facts != session:
+            common: WorkerCommon = {"session": session, "job": job.spec, "config": as_dict(self.node.config)}
+            packed = pickle.dumps(common, 5)
+            self._common = (job.job_id, node_id), {**session}, packed
+        return packed
 
     def forked(self, message: Forked) -> None:
         """A zygote has forked a worker: this is its pid."""

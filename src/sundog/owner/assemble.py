@@ -17,24 +17,26 @@ if TYPE_CHECKING:
     from sundog.wire.dicts import Session
 
 
-def assemble(me: bytes, node: Connection, session: Session, config: Config, role: str) -> Owner:
-    """An owner for this process, reading its sockets, with refs reporting to it."""
+def assemble(session: Session, config: Config, role: str) -> Owner:
+    """An owner for a process of a session. It has neither files nor sockets nor threads, so a fork may copy it."""
     ops: deque[bytes | tuple[bytes, ...]] = deque()
     segments = Segments(
-        session["shm_root"], session["spill_folders"][0], me, ops, session.get("node_tag", "")
+        session["shm_root"], session["spill_folders"][0], b"", ops, session.get("node_tag", "")
     )
     segments.several = bool(session.get("several")) or segments.several
-    ring: Ring | NoRing = NoRing()
-    if config.record_enabled:
-        ring = Ring(
-            f"{session['path']}/rings/{me.hex()}.ring", config.record_ring_events, role, context.facts.job_id
-        )
-    owner = Owner(me, node, segments, ops, ring, config, session)
+    ring = Ring("", config.record_ring_events, role) if config.record_enabled else NoRing()
+    owner = Owner(segments, ops, ring, config, session)
     owner.control.table = messages.from_node(owner, role)
     owner.peers.table = messages.from_peers(owner)
-    owner.reactor.add(node.fileno(), owner.control.read)
-    refs.plug(owner)
     return owner
+
+
+def begin(owner: Owner, me: bytes, node: Connection) -> None:
+    """Make it the owner of this process: reading its sockets, with refs reporting to it."""
+    if isinstance(owner.ring, Ring):
+        owner.ring.open(owner.control.ring_path(me), context.facts.job_id)
+    owner.begin(me, node)
+    refs.plug(owner)
 
 
 def dismantle(owner: Owner, reason: BaseException) -> None:

@@ -41,19 +41,18 @@ from sundog.store.segments import Segments
 class Basics:
     """What all parts of one owner share."""
 
+    node: Connection  # set by `begin`
+
     def __init__(
         self,
-        me: bytes,
-        node: Connection,
         segments: Segments,
         ops: deque[bytes | tuple[bytes, ...]],
         ring: Ring | NoRing,
         config: Config,
     ) -> None:
-        self.me = me
-        self.ids = IdMaker(me, int.from_bytes(context.facts.job_id, "little"))
+        self.me = b""
+        self.ids = IdMaker(b"")
         self.config = config
-        self.node = node
         self.segments = segments
         self.ring = ring
         self.lock = threading.RLock()
@@ -80,6 +79,14 @@ class Basics:
         self.pauses = KnownPauses()
         self.agenda = Agenda(self.reactor, self.pauses)
         self._make_objects(ops)
+
+    def begin(self, me: bytes, node: Connection) -> None:
+        """Be the basics of this process from now on. What was built before may have been built before a fork."""
+        self.me = self.objects.me = self.objects.refs.me = me
+        self.ids.begin(me, int.from_bytes(context.facts.job_id, "little"))
+        self.segments.begin(me)
+        self.node = node
+        self.reactor.open()
 
     def _make_objects(self, ops: deque[bytes | tuple[bytes, ...]]) -> None:
         config = self.config

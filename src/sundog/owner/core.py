@@ -27,6 +27,7 @@ any thread may call the public verbs.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -69,15 +70,13 @@ class Owner(Basics):
 
     def __init__(
         self,
-        me: bytes,
-        node: Connection,
         segments: Segments,
         ops: deque[bytes | tuple[bytes, ...]],
         ring: Ring | NoRing,
         config: Config,
         session: Session,
     ) -> None:
-        super().__init__(me, node, segments, ops, ring, config)
+        super().__init__(segments, ops, ring, config)
         self.awaits: Awaits | None = None  # made at the first `await ref`
         self.control = Control(self, session)
         self.room = Room(self, self.control, session["store_bytes"])
@@ -99,6 +98,12 @@ class Owner(Basics):
         )
         self.long_waits = LongWaits(self, self.control, self.replies, self.dispatch, self.actors)
         self._connect()
+
+    def begin(self, me: bytes, node: Connection) -> None:
+        """Be the owner of this process from now on, and hear the node."""
+        super().begin(me, node)
+        self.actors.gauge.pid = os.getpid()
+        self.reactor.add(node.fileno(), self.control.read)
 
     def _connect(self) -> None:
         """Give each part those that were built after it (`interfaces.py`)."""

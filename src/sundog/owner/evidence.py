@@ -48,9 +48,15 @@ def is_async_class(cls: type) -> bool:
     """Whether any method is a coroutine or an async generator."""
     import inspect  # slow to load, and every process loads this module at its start
 
-    for name in dir(cls):
-        member = inspect.getattr_static(cls, name, None)
-        member = getattr(member, "__func__", member)
-        if inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member):
-            return True
+    seen: set[str] = set()
+    for base in cls.__mro__:
+        if base is object:
+            continue
+        for name, member in vars(base).items():
+            if name in seen:
+                continue  # a subclass has another member of this name
+            seen.add(name)
+            member = getattr(member, "__func__", member)
+            if inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member):
+                return True
     return False

@@ -82,6 +82,15 @@ class Reactor:
         self._glanced_s = 0.0
         self.handlers: dict[int, Callable[[], None]] = {}
         self.writers: dict[int, Callable[[], None]] = {}
+        # the event loop of asyncio that stands by; None: the background thread
+        self.stander: Stander | None = None
+        self._stander_read_s = 0.0
+        self._pumper: Stander | None = None
+        self._gathering = False
+        self._next_tick = 0.0
+
+    def open(self) -> None:
+        """Make the descriptors and the thread: in the process that uses them, not before a fork."""
         self.ep = select.epoll()
         self.bg = select.epoll()
         self.outer = select.epoll()
@@ -89,19 +98,13 @@ class Reactor:
         self.bg.register(self._epfd, _IN)
         # the epoll object of the standby: the loop or thread that reads while no thread leads
         self.standby = self.bg
-        # the event loop of asyncio that stands by; None: the background thread
-        self.stander: Stander | None = None
-        self._stander_read_s = 0.0
-        self._pumper: Stander | None = None
         self.outer.register(self._epfd, _IN)
         self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.add(self._wake_r, self._drain_wake)
         # An eventfd for the background thread alone: a leader must not consume its wake-ups.
         self._nudge = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._gathering = False
         self.bg.register(self._nudge, _IN)
         self.thread = threading.Thread(target=self._run, daemon=True, name="sundog-reader")
-        self._next_tick = 0.0
 
     def start(self) -> None:
         """Start the background reader."""

@@ -118,8 +118,7 @@ class Segments:
         self.several = bool(node_tag)  # other nodes of the session may have copies of this process's objects
         self.tag = node_tag
         self._suffix = places.suffix(node_tag)
-        self._me = me.hex()
-        self._my_prefix = f"{self._me}-{self._me}-"
+        self.begin(me)
         self._ops = ops
         self._count = itertools.count()
         # Re-entrant: a garbage collection in this code may run a user's finaliser that calls put().
@@ -140,6 +139,11 @@ class Segments:
         self.credit = Credit()
         self.room: RoomAsker | None = None
         self.made_bytes = 0
+
+    def begin(self, me: bytes) -> None:
+        """Make segments of this process from now on."""
+        self._me = me.hex()
+        self._my_prefix = f"{self._me}-{self._me}-"
 
     def live_within(self, limit_bytes: int, room: RoomAsker) -> None:
         """Respect the store's limit, through the node."""

@@ -48,13 +48,18 @@ class NodeParams(TypedDict):
     node_name: NotRequired[str]
 
 
-class WorkerSpec(TypedDict):
-    """What a worker is forked with."""
+class WorkerCommon(TypedDict):
+    """What all workers of a job on one node have in common."""
 
-    worker_id: bytes
     session: Session
     job: JobSpec
     config: JsonObject  # the fields of `Config`
+
+
+class WorkerSpec(TypedDict):
+    """What a worker is forked with beside that."""
+
+    worker_id: bytes
     runtime_env: JsonObject
     prepared_env: bytes  # a pickled environment; nothing if there is none
     out_path: str

@@ -22,9 +22,14 @@ class FromZygote(Row):
 
 
 class Fork(ToZygote, fds=1):
-    """Make a worker of this description (pickled); the descriptor is its control socket."""
+    """Make a worker; the descriptor is its control socket.
+
+    Two dicts (`wire/dicts.py`), pickled: what it has in common with all workers of its job, the same bytes for each of
+    them, and what is its own.
+    """
 
     worker: bytes
+    common: bytes
     spec: bytes
 
 

@@ -64,6 +64,7 @@ class AsyncServing(Serving):
         self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type
     ) -> None:
         super().__init__(owner, executor)
+        self.open()
         executor.concurrent = True
         executor.meter = self.meter = LoopMeter(executor.ring)
         self.cls = cls

@@ -24,7 +24,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sundog import notices
-from sundog.config import user_environ
+from sundog.config import live_environ
 from sundog.ids import random_id
 from sundog.owner import context
 from sundog.wire.control import Paused, Resumed, SetCaptures, SetTriggers
@@ -51,7 +51,7 @@ class Breakpoints:
 
     def install(self) -> None:
         """Have `breakpoint()` stop the task."""
-        if "PYTHONBREAKPOINT" not in user_environ():
+        if "PYTHONBREAKPOINT" not in live_environ:
             sys.breakpointhook = self._hook
 
     # ------------------------------------------------------------------ stops

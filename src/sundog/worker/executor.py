@@ -49,13 +49,14 @@ _CANCELS = (KeyboardInterrupt, exits.CallCancelled)
 class Executor:
     """Runs tasks and calls of one worker process."""
 
+    meter: Meter  # both are set by the process
+    title: Title
+
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self.shm_root = owner.control.shm_root
         self.ring: Ring | NoRing = owner.ring
-        self.meter = Meter(owner.ring)
         self.sampler: Any = None  # set by the process: samples the current serving
-        self.title = Title()
         self.named: tuple[bytes, str] = (b"", "")  # the task that `_run_any` runs, if it runs one at a time
         self.codes: dict[bytes, object] = {}
         self.actor: object = None

@@ -21,13 +21,13 @@ class Imports:
     """
 
     def __init__(self, tell: Callable[[list[tuple[str, str]]], None] | None) -> None:
-        self._tell = tell
+        self.tell = tell
         self._count = len(sys.modules)
         self._seen = set(sys.modules)
 
     def look(self) -> None:
         """Report what was imported since the last call."""
-        if len(sys.modules) == self._count or self._tell is None:
+        if len(sys.modules) == self._count or self.tell is None:
             return
         self._count = len(sys.modules)
         fresh = [name for name in list(sys.modules) if name not in self._seen]
@@ -41,7 +41,7 @@ class Imports:
             if folders[package]:
                 found.append((folders[package], name))
         if found and len(self._seen) < _MODULES_MAX:
-            self._tell(found)
+            self.tell(found)
 
 
 def installed_in(package: str) -> str:

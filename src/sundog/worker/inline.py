@@ -56,11 +56,16 @@ class Inline:
         self.owner = owner
         self.executor = executor
         self.serving = serving
-        self._lane = OwnLane(owner.me, os.getpid(), None, None)
-        self._answers = _Answers(owner.me, None)  # type: ignore[arg-type]
+        self._lane = OwnLane(b"", 0, None, None)
+        self._answers = _Answers(b"", None)  # type: ignore[arg-type]
         self._depth = 0
         self._codes: dict[int, str] = {}  # id of one of our functions -> its fingerprint
         self._env_key: str | None = None
+
+    def begin(self) -> None:
+        """The owner knows now which process this is."""
+        self._lane.worker, self._lane.pid = self.owner.me, os.getpid()
+        self._answers.owner_id = self.owner.me
 
     @property
     def depth(self) -> int:

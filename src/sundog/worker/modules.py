@@ -28,11 +28,16 @@ class ModuleWatch:
     """The user's modules in this process."""
 
     def __init__(self) -> None:
-        self._looked_ns = time.time_ns()
+        self.begin()
         self._next_s = 0.0
         self._seen: set[str] = set(sys.modules)
+        self._last = _newest()
         self._files: dict[str, int] = {}  # path -> time of the last change, as first seen
         self._names: dict[str, str] = {}  # module -> path
+
+    def begin(self) -> None:
+        """No module of the user's has been imported here yet: one that is edited before its import has not changed."""
+        self._looked_ns = time.time_ns()
 
     def changed(self) -> list[str]:
         """Paths of the user's modules that changed since they were imported here."""
@@ -41,7 +46,8 @@ class ModuleWatch:
         started = time.thread_time()
         looked, self._looked_ns = self._looked_ns, time.time_ns()
         found = [path for path, known in self._files.items() if _time_of(path) not in (known, 0)]
-        for name in sys.modules.keys() - self._seen:
+        last, self._last = self._last, _newest()
+        for name in sys.modules.keys() - self._seen if last != self._last else ():
             self._seen.add(name)
             path = getattr(sys.modules[name], "__file__", None)
             if not isinstance(path, str) or not path.endswith(".py") or _is_installed(path):
@@ -67,6 +73,11 @@ class ModuleWatch:
             self._seen.discard(name)
         self._names.clear()
         self._files.clear()
+
+
+def _newest() -> tuple[int, str]:
+    """How many modules there are, and the last: the same again if none was imported, without a look at each."""
+    return len(sys.modules), next(reversed(sys.modules))
 
 
 def _time_of(path: str) -> int:

@@ -2,10 +2,12 @@
 
 ::
 
-    zygote ─fork─► setup ─► owner (reader thread) + serving (main thread)
+    zygote: Parts ─fork─► setup ─► owner (reader thread) + serving (main thread)
     node ──lane, construct, terminate, stop, peer──► reader thread ──wake──► main thread
 
-Owns the order of things at start and at the end. A worker dies with the node (by the kernel), ends when
+Owns the order of things at start and at the end. What needs no process of its own is built in the zygote before the
+fork (`Parts`), once for all workers: building it takes longer than all the rest of a worker's start, and what a
+process only reads it shares with the others. A worker dies with the node (by the kernel), ends when
 the node says so, or when its actor has ended.
 """
 
@@ -20,12 +22,13 @@ import time
 from typing import TYPE_CHECKING
 
 from sundog import engines
-from sundog.config import Config, user_environ
+from sundog.config import Config, live_environ
 from sundog.exceptions import RuntimeEnvSetupError
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context, interrupts
-from sundog.owner.assemble import assemble
+from sundog.owner.assemble import assemble, begin
+from sundog.titles import Title
 from sundog.wire.control import ActorExit, Leaving, SetupFailed, StartFailed
 from sundog.worker import endings, messages, setup, stdio
 from sundog.worker.accelerators import Accelerators
@@ -33,6 +36,7 @@ from sundog.worker.actor_life import ActorLife, own_repr
 from sundog.worker.breakpoints import Breakpoints
 from sundog.worker.executor import Executor
 from sundog.worker.inline import Inline
+from sundog.worker.meter import Meter
 from sundog.worker.sampler import LineSampler
 from sundog.worker.serving import Serving
 
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
 
     from sundog.engines.local import LocalEngine
     from sundog.owner.core import Owner
-    from sundog.wire.dicts import WorkerSpec
+    from sundog.wire.dicts import WorkerCommon, WorkerSpec
     from sundog.wire.looks import Call
 
 
@@ -52,13 +56,49 @@ class _Told(Exception):
     """Ends a worker whose error has been printed and reported already."""
 
 
-def run(spec: WorkerSpec, control_fd: int, lifeline: int) -> None:
+class Parts:
+    """What runs tasks and calls in a worker, connected with its owner.
+
+    Without a descriptor, a thread or a handler of a signal, so a fork may copy it.
+    """
+
+    def __init__(self, common: WorkerCommon) -> None:
+        self._common = common
+        session, self.config = common["session"], Config(**common["config"])
+        self.owner = owner = assemble(session, self.config, "worker")
+        self.executor = executor = Executor(owner)
+        self.serving = serving = Serving(owner, executor)
+        self.life = life = ActorLife(owner, executor, serving)
+        executor.sampler = LineSampler(executor, lambda: life.serving)
+        owner.before_block, owner.after_block = serving.before_block, serving.after_block
+        self.inline = Inline(owner, executor, serving)
+        owner.run_here = self.inline.run
+        owner.long_waits.places = lambda main_runs: life.serving.places(main_runs)
+        owner.call_of = _call_of
+        owner.running_calls = lambda: life.serving.running_calls()
+        breakpoints = executor.breakpoints = Breakpoints(owner, life)
+        owner.control.table = owner.control.table.joined(messages.from_node(owner, life, breakpoints))
+        owner.control.on_lost = lambda: os._exit(1)
+        owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
+        owner.peers.on_death = executor.gates.owner_died
+        self._modules = len(sys.modules)  # `serving` takes those that are loaded later for the worker's own
+
+    def fit(self, common: WorkerCommon) -> bool:
+        """Whether a worker of this description may use them."""
+        mine = self._common
+        alike = mine is common or (
+            mine["session"] == common["session"] and mine["config"] == common["config"]
+        )
+        return alike and self._modules == len(sys.modules)
+
+
+def run(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_fd: int, lifeline: int) -> None:
     """Be a worker; does not return."""
     code = 1
     try:
         setup.die_with_node(lifeline)
         os.setpgid(0, 0)
-        code = _serve(spec, control_fd)
+        code = _serve(common, spec, parts, control_fd)
     except _Told:
         pass
     except BaseException:
@@ -72,11 +112,10 @@ def run(spec: WorkerSpec, control_fd: int, lifeline: int) -> None:
             os._exit(code)
 
 
-def _join(spec: WorkerSpec, control_fd: int) -> Owner:
+def _join(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_fd: int) -> Parts:
     """Become a worker of the session: its facts, its output, its limits, its owner."""
-    session = spec["session"]
-    job = spec["job"]
-    worker_id = spec["worker_id"]
+    session, job, worker_id = common["session"], common["job"], spec["worker_id"]
+    settings = common["config"]
     facts = context.facts
     facts.mode, facts.process_id, facts.node_id = "worker", worker_id, session["node_id"]
     facts.job_id, facts.session, facts.namespace = job.job_id, session, job.namespace
@@ -86,61 +125,47 @@ def _join(spec: WorkerSpec, control_fd: int) -> Owner:
         spec["out_path"],
         spec["err_path"],
         _current_name,
-        max_bytes=spec["config"]["log_rotation_max_bytes"],
-        backups=spec["config"]["log_rotation_backup_count"],
+        max_bytes=settings["log_rotation_max_bytes"],
+        backups=settings["log_rotation_backup_count"],
     )
     _write_faults_to(spec["err_path"])
     setup.join_job(job)
-    config = Config(**spec["config"])
-    setup.accelerators = Accelerators(config, user_environ())
+    parts = parts or Parts(common)
+    config = parts.config
+    setup.accelerators = Accelerators(config, live_environ)
     setup.offer_to_kernel(config.worker_oom_score_adjustment)
     setup.be_nice(config.worker_niceness)
-    owner = assemble(
-        worker_id,
-        Connection(socket.socket(fileno=control_fd), session["shm_root"]),
-        session,
-        config,
-        "worker",
-    )
+    begin(parts.owner, worker_id, Connection(socket.socket(fileno=control_fd), session["shm_root"]))
     if session.get("node_tag"):
-        owner.ring.note("home", node=session["node_id"].hex())
-    return owner
+        parts.owner.ring.note("home", node=session["node_id"].hex())
+    return parts
 
 
-def _build(owner: Owner) -> tuple[Executor, ActorLife]:
-    """Create what runs tasks and calls here, and connect it with the owner."""
+def _begin(parts: Parts) -> tuple[Executor, ActorLife]:
+    """Have the parts work for this process: its descriptors, its signals, its title."""
     global _executor
-    executor = _executor = Executor(owner)
-    serving = Serving(owner, executor)
-    life = ActorLife(owner, executor, serving)
-    executor.sampler = LineSampler(executor, lambda: life.serving)
-    owner.before_block, owner.after_block = serving.before_block, serving.after_block
-    owner.run_here = Inline(owner, executor, serving).run
-    owner.long_waits.places = lambda main_runs: life.serving.places(main_runs)
-    owner.call_of = _call_of
-    owner.running_calls = lambda: life.serving.running_calls()
+    executor = _executor = parts.executor
+    owner, serving, life = parts.owner, parts.serving, parts.life
+    executor.meter, executor.title = Meter(executor.ring), Title()
+    serving.open()
+    parts.inline.begin()
     signal.signal(signal.SIGINT, serving.interrupt)
     endings.Terminations(life, executor).install()
     interrupts.install(owner.lock)
     interrupts.ended = lambda error: life.stop(f"sys.exit({error.code!r}) was called in a signal handler")
     os.register_at_fork(after_in_child=lambda: life.serving.disown())
     os.register_at_fork(after_in_child=executor.disown)
-    executor.breakpoints = Breakpoints(owner, life)
     executor.breakpoints.install()
-    owner.control.table = owner.control.table.joined(messages.from_node(owner, life, executor.breakpoints))
-    owner.control.on_lost = lambda: os._exit(1)
-    owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
-    owner.peers.on_death = executor.gates.owner_died
     return executor, life
 
 
-def _serve(spec: WorkerSpec, control_fd: int) -> int:
-    owner = _join(spec, control_fd)
-    executor, life = _build(owner)
-    config = owner.config
+def _serve(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_fd: int) -> int:
+    parts = _join(common, spec, parts, control_fd)
+    executor, life = _begin(parts)
+    owner, config = parts.owner, parts.config
     engines.plug_later(lambda: _make_engine(owner, executor))
     _apply_runtime_env(owner, spec)
-    if spec["job"].compat:
+    if common["job"].compat:
         from importlib import import_module
 
         import_module("sundog.compat").install()

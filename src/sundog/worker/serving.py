@@ -70,11 +70,6 @@ class Serving:
         self.executor = executor
         self.shm_root = owner.control.shm_root
         self.spins = Spins(owner.config.spin_us / 1e6)
-        self.epoll = select.epoll()
-        # The thread sleeps in this one. In the inner epoll the kernel would wake the thread on the sender's
-        # core, where it has to wait until the sender gives up the core (docs/decisions/0011).
-        self.outer = select.epoll()
-        self.outer.register(self.epoll.fileno(), select.EPOLLIN)
         self.lanes: dict[int, AnswerLane] = {}
         self.todo: deque[tuple[AnswerLane, wire.Item]] = deque()
         self.buffer = packets.receive_buffer()
@@ -83,13 +78,11 @@ class Serving:
         self.blocked = self.paused = False
         self.stopping: str | None = None
         self.watch = ModuleWatch()
-        told = owner.config.learn_imports and not context.facts.runtime_env
-        self.imports = Imports((lambda found: owner.control.send(Imported(found))) if told else None)
+        learns = owner.config.learn_imports
+        self.imports = Imports((lambda found: owner.control.send(Imported(found))) if learns else None)
         self._lease = 0  # the last lease that this process was prepared for
         self.retired = False  # runs no more tasks, but stays while other processes need objects that it owns
         self._warned_paths: set[str] = set()
-        self.wake_r, self.wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self.epoll.register(self.wake_r, select.EPOLLIN)
         # for a serving that has more to check than incoming messages; negative: none
         self.look_again_s = -1.0
         self.construct: Any = None  # set by the node's message "construct": runs in the main thread
@@ -98,6 +91,19 @@ class Serving:
         executor.on_exit, executor.on_late_exit = self.exit_soon, self.exit_now
         executor.deadlines.end_call = self.end_call
         executor.deadlines.busy_with = self.busy_with
+
+    def open(self) -> None:
+        """Make the descriptors: in the process that serves, not before a fork."""
+        self.watch.begin()
+        if context.facts.runtime_env:
+            self.imports.tell = None  # modules of another environment are no example for other workers
+        self.epoll = select.epoll()
+        # The thread sleeps in this one. In the inner epoll the kernel would wake the thread on the sender's
+        # core, where it has to wait until the sender gives up the core (docs/decisions/0011).
+        self.outer = select.epoll()
+        self.outer.register(self.epoll.fileno(), select.EPOLLIN)
+        self.wake_r, self.wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.epoll.register(self.wake_r, select.EPOLLIN)
 
     # ------------------------------------------------------------------ lanes (called by the reader thread)
     def add_lane(self, owner_id: bytes, fd: int) -> None:

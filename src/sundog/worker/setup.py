@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sundog import events, notices
-from sundog.config import set_child_environ, user_environ
+from sundog.config import live_environ, set_child_environ
 from sundog.events import NoRing, Ring
 from sundog.isolation import take_over
 from sundog.job_spec import JobSpec
@@ -64,8 +64,12 @@ def join_job(job: JobSpec) -> None:
 def offer_to_kernel(adjustment: int) -> None:
     """If the kernel has to end a process because of memory, let it choose a worker: its task can be retried."""
     if adjustment:
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-            file.write(str(adjustment))
+        with contextlib.suppress(OSError):
+            fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(fd, b"%d" % adjustment)
+            finally:
+                os.close(fd)
 
 
 def be_nice(niceness: int) -> None:
@@ -106,7 +110,7 @@ def apply_lease(setup: LeaseSetup) -> None:
         updates = accelerators.variables(facts.accelerators)
     context.inherit(setup.get("pg_id"), bool(setup.get("capture")))
     threads = str(max(1, int(resources.get("CPU", 1))))
-    environ = user_environ()
+    environ = live_environ
     global _users_own
     if _users_own is None:
         # Values that are set before the first lease are the user's: from the shell, or from a runtime_env.

@@ -49,6 +49,7 @@ class ThreadedServing(Serving):
         self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type
     ) -> None:
         super().__init__(owner, executor)
+        self.open()
         executor.concurrent = True
         executor.meter = ThreadsMeter(executor.ring)
         self.cls = cls

@@ -12,6 +12,7 @@ after a SIGKILL of the node it is the one process that still knows what to clean
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import codecs
 import contextlib
 import gc
@@ -20,7 +21,7 @@ import pickle
 import select
 import signal
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sundog import titles
 from sundog.config import Config, set_child_environ, user_environ
@@ -38,6 +39,11 @@ from sundog.worker import setup
 from sundog.worker.later_imports import LaterImports, import_wanted
 from sundog.worker.learner import Learner
 
+if TYPE_CHECKING:
+    from sundog.wire.dicts import WorkerCommon
+    from sundog.worker.process import Parts
+
+_SIGCHLD, _SIGINT, _DEFAULT = int(signal.SIGCHLD), int(signal.SIGINT), int(signal.SIG_DFL)
 _QUIET_MS = 15
 # Arbitrary: a few workers that import by themselves take as long as one import in the zygote.
 _FORKS_BEFORE_REST = 5
@@ -78,6 +84,9 @@ class Zygote:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.complete = False  # everything that later workers need has been loaded
         self.forks = 0
+        self._packed = b""  # what the next worker has in common with the last, pickled and as it is
+        self._common: WorkerCommon | None = None
+        self._parts: Parts | None = None
         self.learner = Learner(self._tell, self._become_probe)
         self.table = Table(on(Fork, self._fork), on(Import, _load_now), on(Learn, self.learner.ask))
 
@@ -134,6 +143,7 @@ class Zygote:
         if self.forks == _FORKS_BEFORE_REST and not self.complete:
             self.complete = True  # many workers are needed, so there may never be a quiet moment
             _preload_rest()
+        self._prepare(message.common)
         try:
             if not fds:
                 raise OSError("its socket was lost: the process had no free file descriptor")
@@ -144,9 +154,21 @@ class Zygote:
                 os.close(fd)
             return
         if pid == 0:
-            self._become_worker(message.spec, fds[0])
+            self._become_worker(message, fds[0])
         os.close(fds[0])
         self._tell(Forked(message.worker, pid))
+
+    def _prepare(self, packed: bytes) -> None:
+        """Build what the next worker needs, unless what was built for the last one will do."""
+        try:
+            if packed != self._packed or self._common is None:
+                self._common, self._packed = pickle.loads(packed), packed
+            if self._parts is None or not self._parts.fit(self._common):
+                self._parts = sys.modules["sundog.worker.process"].Parts(self._common)
+                gc.freeze()
+        except Exception:
+            # The worker tries it again and tells why it fails; the zygote must be there for other jobs.
+            self._common = self._parts = None
 
     def _reap(self) -> None:
         while True:
@@ -162,16 +184,18 @@ class Zygote:
     # ------------------------------------------------------------------ in a forked process
     def _become_child(self) -> None:
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        # The module's own function makes an enum of the old handler, which touches many pages that all workers share.
+        _signal.signal(_SIGCHLD, _DEFAULT)
+        _signal.signal(_SIGINT, _DEFAULT)
         self.control.close()
         for each in self.wake:
             os.close(each)
 
-    def _become_worker(self, spec: bytes, fd: int) -> None:
+    def _become_worker(self, message: Fork, fd: int) -> None:
         self._become_child()
         process = sys.modules["sundog.worker.process"]
-        process.run(pickle.loads(spec), fd, self.lifeline)
+        common = self._common or pickle.loads(message.common)
+        process.run(common, pickle.loads(message.spec), self._parts, fd, self.lifeline)
         os._exit(1)
 
     def _become_probe(self) -> None:
