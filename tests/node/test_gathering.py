@@ -42,7 +42,7 @@ class Gathering:
             loop=SimpleNamespace(after=lambda _s, do: self.later.append(do)),
             config=Config(),
         )
-        self.requests = Requests(node)  # type: ignore[arg-type]
+        self.requests = Requests(node)
         self.requests.handle(self.processes[0], Rpc(7, ListRows.kind, ListRows("objects")[1:]))
         self.token = self.processes[1].line.sent[0][1]
 

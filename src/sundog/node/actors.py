@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sundog.exceptions import ActorAlreadyExistsError, RuntimeEnvSetupError
 from sundog.ids import PROCESS_BYTES
@@ -49,8 +49,12 @@ from sundog.wire.control import (
 )
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import Acting, WithFacts, WithTenants, WithWorkers
     from sundog.wire.dicts import Registration
+
+    class ActorsNode(Acting, WithFacts, WithTenants, WithWorkers, Protocol):
+        """What the keeper of actors asks of the node."""
+
 
 _UNKNOWN_S = 10.0
 _NEVER_KNOWN = "the process that created it ended, or its session did, before this one knew of it"
@@ -82,7 +86,7 @@ _WORDS = {
 class ActorKeeper:
     """All actors of this node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ActorsNode) -> None:
         self.node = node
         self.actors = Actors(dead_max=node.config.maximum_gcs_destroyed_actor_cached_count)
         # actor -> (caller, descriptor) of lanes that wait for its process

@@ -16,14 +16,18 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sundog import machine
 from sundog.node.tripwire import Tripwire
 from sundog.state.memory import NEVER
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithMemory, WithWorkers
+
+    class CapsNode(WithMemory, WithWorkers, Protocol):
+        """What the caps ask of the node."""
+
 
 _WATCH_S = 0.1
 _STEP_BYTES = 1 << 20
@@ -45,7 +49,7 @@ class _Capped:
 class Caps:
     """All caps of one node."""
 
-    def __init__(self, node: Node, groups: list[machine.MemoryGroup]) -> None:
+    def __init__(self, node: CapsNode, groups: list[machine.MemoryGroup]) -> None:
         self.node = node
         self._group = groups[0] if groups and node.config.enforce_memory_by_cgroup else None
         self._capped: dict[bytes, _Capped] = {}
@@ -142,7 +146,7 @@ class Fence:
 
     @classmethod
     def build(
-        cls, node: Node, outer: machine.MemoryGroup, pid: int, tripped: Callable[[], None]
+        cls, node: CapsNode, outer: machine.MemoryGroup, pid: int, tripped: Callable[[], None]
     ) -> Fence | None:
         """A fence below `outer` with one process in it; None where that is not possible."""
         path = f"{outer.path}/{_PREFIX}{os.path.basename(node.session['shm_root'])[len(_PREFIX) :]}-{pid}"

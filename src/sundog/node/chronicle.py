@@ -9,16 +9,35 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sundog import machine
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithActors, WithMemory
+    from sundog.node.records import Records
+    from sundog.node.requests import Requests
     from sundog.node.rows import Environment, Job, Process
+    from sundog.node.stores import Stores
     from sundog.observe.metric_history import Sample
     from sundog.store.spill import Moved
     from sundog.wire.cause import Cause
+
+    class ChronicleNode(WithActors, WithMemory, Protocol):
+        """What the chronicle asks of the node."""
+
+        @property
+        def records(self) -> Records:
+            """Where facts are written."""
+
+        @property
+        def stores(self) -> Stores:
+            """The object stores, one for each node."""
+
+        @property
+        def requests(self) -> Requests:
+            """Has the rows of the state API."""
+
 
 _EVERY_S = 1.0
 _FIRST_S = 0.5
@@ -35,7 +54,7 @@ def _without_secrets(runtime_env: dict[str, object]) -> dict[str, object]:
 class Chronicle:
     """Facts in the order in which they happen."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ChronicleNode) -> None:
         self.node = node
         self._busy, self._all = 0, 0
         self._turn = 0

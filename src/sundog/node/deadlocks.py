@@ -13,7 +13,7 @@ from sundog.node.rows import Process
 from sundog.wire.control import Deadlock, Stalled, TellWaits, WaitsTold
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithActors
     from sundog.state.deadlock_text import WaitingParty
     from sundog.state.inquiry import Ask, Break, Search
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Deadlocks:
     """The search for deadlocks in one node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: WithActors) -> None:
         self.node = node
         self._search: Search | None = None
         self._due_at = float("inf")

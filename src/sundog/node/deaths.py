@@ -12,7 +12,7 @@ from sundog.wire.cause import MEMORY, Cause
 from sundog.wire.control import Notice
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithMemory
 
 _FIRST_S = 1.0
 _FOR_MEMORY = (MEMORY, "kernel_oom")  # kills by the kernel, where the cause says so
@@ -21,7 +21,7 @@ _FOR_MEMORY = (MEMORY, "kernel_oom")  # kills by the kernel, where the cause say
 class Deaths:
     """Counts the unexpected ends of this node's workers."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: WithMemory) -> None:
         self.node = node
         self.memory_total = 0
         self.other_total = 0

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sundog.state.instructions import StartWorker
 from sundog.system.descriptors import DescriptorGauge, read
 from sundog.wire.control import WarnOnce
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithActors, WithWorkers
+
+    class DescriptorsNode(WithActors, WithWorkers, Protocol):
+        """What the bound on descriptors asks of the node."""
+
 
 _AGAIN_S = 0.1
 _REPEAT_S = 60.0
@@ -28,7 +32,7 @@ _COST = 3  # per worker: the control socket, and both ends of the pair while it 
 class Descriptors:
     """Holds back worker starts while descriptors are short."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: DescriptorsNode) -> None:
         self.node = node
         self._gauge = DescriptorGauge(os.getpid(), self._read)
         self._held: deque[StartWorker] = deque()

@@ -28,7 +28,7 @@ from sundog.system.job_verdicts import Verdict
 from sundog.wire.cause import shown_bytes
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.memory_rounds import RoundsNode
     from sundog.node.rows import Job, Process
     from sundog.plain import JsonMapping
     from sundog.wire.control import RunningTold
@@ -179,7 +179,7 @@ class _Limited:
 class JobMemory:
     """The memory limits of all jobs of a session."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: RoundsNode) -> None:
         self.node = node
         self._limited: dict[str, _Limited] = {}
         self._leaving: list[job_groups.JobGroup] = []

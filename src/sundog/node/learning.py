@@ -17,7 +17,7 @@ from sundog.wire.control import Imported
 from sundog.wire.zygote import Learn, Learned
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithWorkers
     from sundog.wire.status import LearnedFigures
 
 _WORKERS = 2  # when so many workers have imported a package, later workers are expected to import it too
@@ -28,7 +28,7 @@ _ASKS_MAX = 20
 class Learning:
     """The zygote's lessons. `why_not`: the reason why there are none in this session."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: WithWorkers) -> None:
         self.node = node
         self.why_not = "" if node.config.learn_imports else "learn_imports is off"
         self.refused: dict[str, str] = {}  # package -> why

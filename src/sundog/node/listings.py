@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sundog.node.rows import Environment, Job, Process
 from sundog.plain import JsonObject
@@ -20,9 +20,28 @@ from sundog.store import places
 from sundog.wire.cause import KERNEL_OOM, MEMORY, Cause
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithActors, WithFacts, WithWorkers
+    from sundog.node.members import Members
+    from sundog.node.pauses import SessionPauses
+    from sundog.node.scrapes import ScrapeKeeper
     from sundog.state.status import GroupRow
     from sundog.wire.status import DeadActorRow
+
+    class ListingsNode(WithActors, WithFacts, WithWorkers, Protocol):
+        """What the lists of the state API ask of the node."""
+
+        @property
+        def members(self) -> Members:
+            """The other nodes."""
+
+        @property
+        def pauses(self) -> SessionPauses:
+            """Tasks that stand in a debugger."""
+
+        @property
+        def scrapes(self) -> ScrapeKeeper:
+            """The port of the figures."""
+
 
 _GONE_MAX = 1000
 _DEAD_SHOWN = 10
@@ -55,7 +74,7 @@ def group_stats(row: GroupRow) -> Row:
 class Listings:
     """Tells of everything that the node keeps."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ListingsNode) -> None:
         self.node = node
         self._dead_workers: deque[Row] = deque(maxlen=_GONE_MAX)
         self._ended_jobs: deque[Row] = deque(maxlen=_GONE_MAX)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sundog.node.rows import Process
 from sundog.plain import plain
@@ -18,7 +18,22 @@ from sundog.wire.looks import PULSE, Who
 from sundog.wire.requests import LookAt
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithActors
+    from sundog.node.listings import Listings
+
+    class HasListings(Protocol):
+        """Has the rows of the state API."""
+
+        @property
+        def listings(self) -> Listings:
+            """The rows."""
+
+    class LooksNode(WithActors, Protocol):
+        """What a look asks of the node."""
+
+        @property
+        def requests(self) -> HasListings:
+            """Has the rows of the state API."""
 
 
 @plain()
@@ -33,7 +48,7 @@ class _Open:
 class Looks:
     """The questions that wait for answers."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: LooksNode) -> None:
         self.node = node
         self._tokens = itertools.count(1)
         self._open: dict[int, _Open] = {}

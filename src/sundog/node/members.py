@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sundog.net import sockets as socket
 from sundog.net.loop import Line
@@ -29,8 +29,17 @@ from sundog.wire.control import NodesChanged
 from sundog.wire.members import Join, Leave
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import Acting, WithFacts, WithWorkers
+    from sundog.node.stores import Stores
     from sundog.wire.dicts import Session
+
+    class MembersNode(Acting, WithFacts, WithWorkers, Protocol):
+        """What the keeper of other nodes asks of the node."""
+
+        @property
+        def stores(self) -> Stores:
+            """The object stores, one for each node."""
+
 
 _GONE_MAX = 1000
 
@@ -61,7 +70,7 @@ class Member:
 class Members:
     """All nodes but the head."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: MembersNode) -> None:
         self.node = node
         self._living: dict[bytes, Member] = {}
         self._gone: deque[Member] = deque(maxlen=_GONE_MAX)

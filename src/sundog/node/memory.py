@@ -34,7 +34,7 @@ from sundog.wire.cause import MEMORY, Cause
 from sundog.wire.control import RunningTold
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.memory_rounds import RoundsNode
     from sundog.plain import JsonMapping
     from sundog.wire.status import MemoryFigures
 
@@ -49,7 +49,7 @@ REASON = "memory was running out"
 class MemoryKeeper:
     """Memory on one node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: RoundsNode) -> None:
         config = node.config
         self.node = node
         self.groups = machine.groups()

@@ -16,7 +16,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sundog import events, machine
 from sundog.state.memory import (
@@ -33,9 +33,13 @@ from sundog.state.memory import (
 from sundog.wire.control import RunningTold, TellRunning
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import Acting, WithActors, WithMemory, WithTenants, WithWorkers
     from sundog.node.rows import Process
     from sundog.state.status import HeldRow
+
+    class RoundsNode(Acting, WithActors, WithMemory, WithTenants, WithWorkers, Protocol):
+        """What a round of the memory monitor asks of the node."""
+
 
 _ANSWER_S = 0.05
 
@@ -54,7 +58,7 @@ class Rounds:
 
     def __init__(
         self,
-        node: Node,
+        node: RoundsNode,
         monitor: Monitor,
         *,
         read: Callable[[], machine.Reading],

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from sundog import machine
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithWorkers
 
 TOP = 10
 User = tuple[int, int, str]  # pid (0 for the object store), bytes, description
 
 
-def top_users(node: Node, what: Callable[[bytes], str]) -> list[User]:
+def top_users(node: WithWorkers, what: Callable[[bytes], str]) -> list[User]:
     """The ten largest, the largest first."""
     rows = sorted(((machine.own_bytes(pid), pid) for pid in machine.pids()), reverse=True)[:TOP]
     found = [(pid, size, _name(node, pid, what)) for size, pid in rows if size]
@@ -29,7 +29,7 @@ def top_users(node: Node, what: Callable[[bytes], str]) -> list[User]:
     return sorted(found, key=lambda row: -row[1])[:TOP]
 
 
-def _name(node: Node, pid: int, what: Callable[[bytes], str]) -> str:
+def _name(node: WithWorkers, pid: int, what: Callable[[bytes], str]) -> str:
     worker = node.workers.by_pid.get(pid)
     if worker is not None:
         return what(worker)

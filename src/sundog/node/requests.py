@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
 from sundog.ids import PROCESS_BYTES, random_id
@@ -35,12 +35,59 @@ from sundog.wire.pauses import Pause, Trigger
 from sundog.wire.row import Row, read
 
 if TYPE_CHECKING:
+    from sundog.node.actors import ActorKeeper
     from sundog.node.delays import Delays
+    from sundog.node.interfaces import Acting
+    from sundog.node.learning import Learning
+    from sundog.node.listings import ListingsNode
     from sundog.node.looks import Looks
-    from sundog.node.program import Node
+    from sundog.node.memory import MemoryKeeper
+    from sundog.node.profiles import SessionProfiles
+    from sundog.node.records import Records
+    from sundog.node.stores import Stores
+    from sundog.node.tenancy import Tenancy
     from sundog.plain import JsonObject
     from sundog.state.key_values import KeyValues
     from sundog.wire.status import NodeRow, PendingRow, SessionStatus
+
+    class RequestsNode(Acting, ListingsNode, Protocol):
+        """What the answers to requests ask of the node."""
+
+        @property
+        def keeper(self) -> ActorKeeper:
+            """The actors of the session."""
+
+        @property
+        def learning(self) -> Learning:
+            """What the zygote has learned."""
+
+        @property
+        def memory(self) -> MemoryKeeper:
+            """The memory monitor."""
+
+        @property
+        def profiles(self) -> SessionProfiles:
+            """Profiles that are being taken."""
+
+        @property
+        def records(self) -> Records:
+            """Where facts are written."""
+
+        @property
+        def stores(self) -> Stores:
+            """The object stores, one for each node."""
+
+        @property
+        def tenancy(self) -> Tenancy:
+            """The limits of jobs."""
+
+        @property
+        def requests(self) -> Requests:
+            """This part itself, for looks."""
+
+        def stop(self, reason: str) -> None:
+            """End the session."""
+
 
 R = TypeVar("R", bound=Row)
 _LISTS = ("actors", "workers", "nodes", "jobs", "placement_groups", "runtime_envs")
@@ -75,7 +122,7 @@ def answered(row: type[R], method: Callable[[Asker, R], object]) -> tuple[str, R
 class Requests:
     """Answers requests of drivers, workers and commands."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: RequestsNode) -> None:
         self.node = node
         self.listings = Listings(node)
         self._group_waiters: dict[bytes, list[Callable[[], None]]] = {}

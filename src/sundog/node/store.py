@@ -23,7 +23,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sundog.node.rows import Process
 from sundog.state import store_steps as machine
@@ -49,8 +49,17 @@ from sundog.wire.control import (
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithFacts, WithTenants
+    from sundog.node.memory import MemoryKeeper
     from sundog.store.spill import SpillTarget
+
+    class StoreNode(WithFacts, WithTenants, Protocol):
+        """What the store of one node asks of the node."""
+
+        @property
+        def memory(self) -> MemoryKeeper:
+            """The memory monitor."""
+
 
 _TICK_S = 0.02
 _DISK_LOOK_S = 5.0
@@ -64,7 +73,7 @@ class StoreKeeper:
     """Keeps the store of one node within its limit."""
 
     def __init__(
-        self, node: Node, node_id: bytes, shm_root: str, spill_folders: list[str], limit: int
+        self, node: StoreNode, node_id: bytes, shm_root: str, spill_folders: list[str], limit: int
     ) -> None:
         self.node = node
         self.node_id = node_id

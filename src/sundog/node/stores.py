@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sundog.node.rows import Process
 from sundog.node.store import StoreKeeper
@@ -22,13 +22,27 @@ from sundog.store import places
 from sundog.wire.control import StoreAsk, StoreFreed, StoreRestore, StoreTrimmed
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import TenantNames
+    from sundog.node.store import StoreNode
+
+    class StoreLimits(TenantNames, Protocol):
+        """The limits of jobs, as far as stores know them."""
+
+        def store_came(self, keeper: StoreKeeper) -> None:
+            """The store of another node: tell it the limits."""
+
+    class StoresNode(StoreNode, Protocol):
+        """What the object stores ask of the node."""
+
+        @property
+        def tenancy(self) -> StoreLimits:
+            """The limits of jobs."""
 
 
 class Stores:
     """Every node's store, and which of them a message is for."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: StoresNode) -> None:
         self.node = node
         session = node.session
         limit = int(node.params["resources"].get("object_store_memory", 0))

@@ -8,22 +8,35 @@ of one submitted job are one tenant. Runs in the node, main thread.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sundog import machine
 from sundog.store.segments import RESTORED
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import WithWorkers
+    from sundog.node.memory import MemoryKeeper
     from sundog.node.rows import Job, Process
     from sundog.node.store import StoreKeeper
+    from sundog.node.stores import Stores
     from sundog.wire.status import JobFigures
+
+    class TenancyNode(WithWorkers, Protocol):
+        """What the tenants ask of the node."""
+
+        @property
+        def stores(self) -> Stores:
+            """The object stores, one for each node."""
+
+        @property
+        def memory(self) -> MemoryKeeper:
+            """The memory monitor."""
 
 
 class Tenancy:
     """The tenants of a session."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: TenancyNode) -> None:
         self.node = node
         self._store_limits: dict[str, int] = {}
 
