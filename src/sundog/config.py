@@ -87,8 +87,8 @@ class Config:
     batch_max: int = _setting(64, "Most tasks that travel in one packet.", low=1, high=65_536)
     prefetch_ms: float = _setting(
         2.0,
-        "Milliseconds of estimated work in a packet, three times that while far more waits; a few packets of short "
-        "tasks may wait at a worker.",
+        "Milliseconds of estimated work in a packet, up to twenty times that while far more waits; a few packets of "
+        "short tasks may wait at a worker.",
         low=0,
     )
     inline_max_bytes: int = _setting(

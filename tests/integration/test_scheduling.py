@@ -222,6 +222,27 @@ def test_short_tasks_do_not_wait_behind_one_of_their_kind_that_is_long(
     ray.get(long, timeout=120)
 
 
+def test_tasks_in_the_packet_of_a_long_one_go_to_another_worker(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    ray = ray_session(num_cpus=2)
+    gate = Gate(tmp_path)
+
+    @ray.remote
+    def work(long: bool) -> None:
+        if long:
+            gate.enter()
+
+    ray.get([work.remote(False) for _ in range(200)], timeout=120)
+    # The long task stands in the middle of a packet, which its worker reads as a whole.
+    short = [work.remote(number == 30) for number in range(200)]
+    long = short.pop(30)
+    ray.get(short, timeout=120)
+    assert ray.wait([long], timeout=0)[0] == []
+    gate.open()
+    ray.get(long, timeout=120)
+
+
 def test_the_node_hears_how_many_wait_although_nothing_moves(ray_session: Start) -> None:
     ray = ray_session(num_cpus=1)
 

@@ -49,6 +49,9 @@ class FakeReactor:
     def wake(self) -> None:
         self.woken += 1
 
+    def tick_every(self, tick_s: float) -> None:
+        self.tick_s = tick_s
+
     def start_ticking(self) -> None:
         self.ticking = True
 

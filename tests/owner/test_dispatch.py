@@ -101,6 +101,34 @@ def test_tasks_of_an_unknown_function_spread_and_known_short_ones_share_a_packet
     assert min(len(packet(lane)[1]) for lane in (one, two)) > 1 and not world.shape.queue
 
 
+def test_packets_grow_with_what_waits_and_one_more_waits_at_the_worker(world: World) -> None:
+    lane = world.grant()
+    world.fn.estimate_s = 10e-3
+    world.queue(4)
+    world.dispatch.dispatch_all()
+    assert [len(packet(lane)[1]), len(packet(lane)[1])] == [1, 1] and len(world.shape.queue) == 2
+    lane.inflight.clear()
+    lane.load_s = 0.0
+    world.queue(198)
+    world.dispatch.dispatch_all()
+    assert [len(packet(lane)[1]), len(packet(lane)[1])] == [19, 19], "near to twenty times `prefetch_ms`"
+    assert len(lane.inflight) == 38 and len(world.shape.queue) == 162
+
+
+def test_leases_are_looked_at_seldom_while_all_have_work_and_more_waits(world: World) -> None:
+    lane = world.grant()
+    reactor = world.owner.reactor
+    world.fn.estimate_s = 10e-3
+    world.queue(200)
+    world.dispatch.dispatch_all()
+    world.dispatch.release_idle()
+    seldom_s = reactor.tick_s
+    assert seldom_s > world.dispatch.idle_lease_s
+    world.shape.queue.clear()
+    world.dispatch.dispatch_all()
+    assert reactor.tick_s == world.dispatch.idle_lease_s and lane.inflight
+
+
 def test_one_that_may_not_run_again_has_a_packet_of_its_own(world: World) -> None:
     lane = world.grant()
     world.fn.estimate_s = 1e-5

@@ -122,6 +122,19 @@ def test_the_background_thread_reads_when_nobody_leads_and_ticks(process: Proces
     assert ticked.wait(120)
 
 
+def test_a_shorter_interval_of_ticks_holds_at_once(process: Process) -> None:
+    reactor = process.reactor
+    with process.lock:
+        reactor.tick_every(1000.0)
+        reactor.ticking = True
+        reactor._maybe_tick()
+        assert process.ticks == 1
+        reactor.ticking = True
+        reactor.tick_every(0.0)
+        reactor._maybe_tick()
+    assert process.ticks == 2
+
+
 def test_a_handler_that_raises_does_not_silence_the_background_thread(
     process: Process, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -63,6 +63,19 @@ def test_a_batch_that_lasts_is_flushed_again_and_again(guard: FlushGuard, flushe
     flushes.await_more_than(2)
 
 
+def test_a_batch_whose_replies_were_just_sent_is_due_later(
+    guard: FlushGuard, flushes: _Flushes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.perf_counter()
+    monkeypatch.setattr(flush_guard, "_perf", lambda: now)
+    guard.begin_batch()
+    due_at = guard._due_at
+    now += flush_guard.BATCH_S / 2
+    guard.renew()
+    assert guard._due_at > due_at and flushes.count == 0
+    guard.end_batch()
+
+
 def test_a_long_batch_after_many_short_ones_is_flushed(guard: FlushGuard, flushes: _Flushes) -> None:
     end = time.monotonic() + 0.3  # until it looks as seldom as it ever does
     while time.monotonic() < end:

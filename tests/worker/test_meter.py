@@ -126,7 +126,7 @@ def test_what_short_tasks_before_it_used_is_not_charged_to_a_task(
     ring: events.Ring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spent = 0.0
-    monkeypatch.setattr("sundog.worker.meter._getrusage", lambda who: (spent, 0.0, 0))
+    monkeypatch.setattr("sundog.worker.meter._getrusage", lambda who: (spent, 0.0, *[0] * 14))
     monkeypatch.setattr("time.process_time", lambda: spent)
     meter = Meter(ring)
     now = time.time() + 1
@@ -140,6 +140,25 @@ def test_what_short_tasks_before_it_used_is_not_charged_to_a_task(
         spent += used
         meter.write(events.TASK, TASK_ID, 1, now, now + start, now + start + seconds)
     assert [event.cpu_s for event in read(ring)] == pytest.approx([0.01, 0.01, 0.02, 0.001], rel=1e-3)
+
+
+def test_a_task_that_did_not_sleep_needed_its_processor_time_alone(
+    ring: events.Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent, sleeps = 0.0, 0
+    monkeypatch.setattr("sundog.worker.meter._getrusage", lambda who: (spent, 0.0, *[0] * 12, sleeps, 0))
+    monkeypatch.setattr("time.process_time", lambda: spent)
+    meter = Meter(ring)
+    now = time.time() + 1
+    needed = []
+    for slept in (0, 0, 1, 0):
+        spent, sleeps = spent + 0.002, sleeps + slept
+        meter.write(events.TASK, TASK_ID, 1, now, now, now := now + 0.02)
+        needed.append(meter.needed_s)
+    meter.settle()  # the worker was idle: how often it slept since is not known
+    meter.write(events.TASK, TASK_ID, 1, now, now, now + 0.02)
+    needed.append(meter.needed_s)
+    assert needed == pytest.approx([0.02, 0.002, 0.02, 0.002, 0.02], rel=1e-3)
 
 
 def test_failures_and_attempts_are_kept(ring: events.Ring) -> None:

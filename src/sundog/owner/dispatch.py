@@ -4,9 +4,9 @@ Everything here runs under the owner's lock. The rules:
 
 - A task goes out at once if a leased worker is idle; otherwise tasks are coalesced, up to `batch_max`
   in a packet.
-- A packet holds `prefetch_ms` of work, by a moving estimate per function, and up to three times as much while far more
-  waits; a few packets of short tasks may wait at a worker, so that it has work while the owner waits for a core, or one
-  spare packet of long ones. A function never seen counts as long, so unknown tasks spread and known tiny ones batch.
+- A packet holds `prefetch_ms` of work, by a moving estimate per function, and more while far more waits. A few packets
+  of short tasks may wait at a worker, or one more packet of longer ones: the worker has work while the owner waits for
+  a core. A function never seen counts as long, so unknown tasks spread and known tiny ones batch.
 - When a worker idles while another has unread packets, they are taken back from that socket.
 - The node is told how many more leases each shape could use; an idle lease goes back after
   `idle_lease_ms`, at once if another shape of ours waits or the node asks for it.
@@ -49,7 +49,9 @@ _WANT_MANY = 16  # above this want the node is told less often: granted leases c
 _TELL_S = 0.25
 _KNOWN_MAX = 1000
 _STEAL_AFTER_S = 5e-3
-_PORTION_MAX = 3  # times `prefetch_ms`, in one packet (docs/decisions/0015)
+_PORTION_MAX = 20  # times `prefetch_ms`, in one packet (docs/decisions/0025)
+_PORTIONS = 4  # a packet holds at most this part of what waits for each worker
+_CALM_TICKS = 5  # times `idle_lease_ms`: how often the owner looks at its leases while all of them have work
 _AHEAD = 4  # packets of short tasks that may wait at a worker (docs/decisions/0009)
 
 
@@ -107,6 +109,7 @@ class Dispatch:
                 self._dispatch(shape)
             elif shape.crowded:
                 shape.crowded = any(len(lane.inflight) > 1 for lane in shape.lanes)
+                self.basics.reactor.tick_every(self.idle_lease_s)
                 if len(shape.lanes) > 1:
                     self._steal(shape)
             elif not shape.wanted:
@@ -170,12 +173,8 @@ class Dispatch:
                     best, least = lane, count
             if best is None:
                 return
-            if least >= 2 and best.load_s > self.prefetch_s:
-                # The worker has enough, unless its tasks are short: unread tasks can be taken back when
-                # another worker is idle.
-                estimate = queue[0].fn.estimate_s
-                if best.load_s > self.ahead_s or not 0 <= estimate < self.prefetch_s / 2:
-                    return
+            if least >= 2 and best.load_s > self.prefetch_s and self._has_enough(best, queue):
+                return
             share = (len(queue) + len(lanes) - 1) // len(lanes)
             if not self._push(best, queue, min(share, self.batch_max)):
                 return
@@ -268,10 +267,20 @@ class Dispatch:
             lane.known = known.difference([fn[0] for fn in fns if fn is not None])
         return False
 
+    def _has_enough(self, lane: LeasedLane, queue: deque[Task]) -> bool:
+        """Whether a worker needs no further packet now. Packets that it has not read can be taken back."""
+        estimate = queue[0].fn.estimate_s
+        if estimate < 0:
+            return True
+        enough = self._portion_s(queue, lane)
+        if estimate < self.prefetch_s / 2:
+            enough = max(enough, self.ahead_s)
+        return lane.load_s > enough
+
     def _portion_s(self, queue: deque[Task], lane: LeasedLane) -> float:
         """How much work goes into the next packet: the more waits the more, for no worker may be left with the last."""
         lanes = lane.shape.lanes  # type: ignore[union-attr]
-        waiting_s = queue[0].fn.estimate_s * len(queue) / (2 * len(lanes))
+        waiting_s = queue[0].fn.estimate_s * len(queue) / (_PORTIONS * len(lanes))
         return min(max(waiting_s, self.prefetch_s), _PORTION_MAX * self.prefetch_s)
 
     def _send(self, lane: LeasedLane, fns: list[FnWire | None] | None, items: list[Item]) -> bool:
@@ -294,7 +303,7 @@ class Dispatch:
                 victim, most = lane, count
         if not idle or victim is None:
             return
-        late = _perf() - victim.last_s >= _STEAL_AFTER_S
+        late = _perf() - victim.last_s >= max(_STEAL_AFTER_S, victim.load_s)
         if victim.load_s <= self.prefetch_s and not late:
             self.basics.reactor.start_ticking()  # check again soon: short tasks may turn out to be longer
             return
@@ -427,6 +436,9 @@ class Dispatch:
             self._untold = False
             for shape in self.shapes:
                 self._update_want(shape)
+        # While every worker has work and more waits, no lease is idle and nothing can be stolen.
+        calm = all(lane.inflight for lane in self.leases.values()) and any(s.queue for s in self.shapes)
+        self.basics.reactor.tick_every(self.idle_lease_s * (_CALM_TICKS if calm else 1))
         if not self.actors.unopened and not self._untold:
             self.basics.reactor.ticking = any(
                 lane.inflight or not held(lane) for lane in self.leases.values()

@@ -216,6 +216,12 @@ class Reactor:
             self.ticking = True
             os.eventfd_write(self._nudge, 1)
 
+    def tick_every(self, tick_s: float) -> None:
+        """Under the lock: call `tick` at this interval from now on."""
+        if tick_s != self.tick_s:
+            self.tick_s = tick_s
+            self._next_tick = min(self._next_tick, _perf() + tick_s)
+
     def _drain_wake(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_r, 4096)
@@ -383,12 +389,14 @@ class Reactor:
     ) -> bool:
         poll = self.ep.poll
         lock = self.lock
+        may_be_more = True
         while not done():
             if self.closed:
                 return False
             # No spinning: a thread that waits for many objects leaves the cores to the workers.
-            ready = poll(0)
-            if not ready:
+            found = poll(0) if may_be_more else None
+            may_be_more = True
+            if not found:
                 if on_block is not None:
                     block, on_block = on_block, None
                     block()
@@ -397,8 +405,12 @@ class Reactor:
                     with lock:
                         self.pump()
                     return done()
+                may_be_more = False  # if there is, the next sleep ends at once
             with lock:
-                self.pump()
+                if found:
+                    self._handle(found)
+                else:
+                    self.pump()
                 self._maybe_tick()
         return True
 

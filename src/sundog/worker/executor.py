@@ -194,10 +194,7 @@ class Executor:
         """Run a task or a call in this thread and queue its reply; `last` sends it without delay.
 
         The common case (no options on the call, one result) is written out here: a call of a function less is a
-        microsecond less where the last task has taken the caches.
-
-        Returns:
-            When it ended.
+        microsecond less where the last task has taken the caches. Returns when it ended.
         """
         task_id, what, args, submit_s, extra = item
         if extra is not None or self.concurrent:
@@ -280,6 +277,11 @@ class Executor:
         if stdio.holding:
             stdio.end_lines()
         context.main_task = None
+        meter = self.meter
+        measured = seconds >= meter.step_s
+        if measured:
+            meter.write(kind, task_id, name_id, submit_s, start, end)
+            reply = (*reply[:3], meter.needed_s)
         if last and not lane.out and len(meta) < FLUSH_BYTES:
             lane.send_one(reply)
         elif lane.out_bytes + len(meta) < FLUSH_BYTES:  # what `reply` does, if the packet has room
@@ -287,10 +289,9 @@ class Executor:
             lane.out_bytes += len(meta) + 64
         else:
             lane.reply(reply, len(meta), self.shm_root)
-        meter = self.meter
-        if end > meter.again_at or seconds >= meter.step_s:
+        if not measured and end > meter.again_at:
             meter.write(kind, task_id, name_id, submit_s, start, end)
-        else:
+        elif not measured:
             # `Ring.write` written out, to save the call: 2 to 5 % of the time of many short tasks.
             index = ring.next()
             at = HEADER_BYTES + index % ring.capacity * EVENT_BYTES

@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Callable
 
-BATCH_S = 2e-2
+BATCH_S = 0.15  # longer than a packet of tasks should take
 ITEM_S = 2e-3
-_CALM_MAX_S = 8e-2
+_CALM_MAX_S = 0.15
 _QUIET_LOOKS = 3  # after so many checks without work the thread sleeps until the guard is armed
 _perf = time.perf_counter
 _FOREVER = float("inf")
@@ -34,6 +34,10 @@ class FlushGuard:
         """Several tasks follow each other: from now on `flush` is called at intervals."""
         self._once = False
         self._arm(BATCH_S, _CALM_MAX_S)
+
+    def renew(self) -> None:
+        """The batch goes on, and its replies were sent just now."""
+        self._due_at = _perf() + BATCH_S
 
     def end_batch(self) -> None:
         """The batch is over, and its replies are sent."""
@@ -86,4 +90,4 @@ class FlushGuard:
                     self._due_at = 0.0
                 self._flush()
             else:
-                calm_s = min(calm_s + BATCH_S, _CALM_MAX_S)
+                calm_s = _CALM_MAX_S

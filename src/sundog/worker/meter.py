@@ -28,7 +28,7 @@ from typing import Any
 from sundog import events
 
 _getrusage = resource.getrusage
-_SELF, _CHILDREN = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+_SELF, _CHILDREN, _THREAD = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN, resource.RUSAGE_THREAD
 _thread_time = time.thread_time
 _perf = time.perf_counter
 _time = time.time
@@ -133,6 +133,9 @@ class Meter:
         self.memory = OwnMemory()
         self.own_bytes = float(self.memory.own_bytes)
         self._read_at = 0.0
+        # How long the task that was measured last would have taken on a core of its own.
+        self.needed_s = 0.0
+        self._sleeps = -1  # of this thread, until the last reading; -1: it has slept between two tasks since
         self._cpu_s = 0.0
         self._children_s = 0.0
         self.settle()
@@ -140,6 +143,7 @@ class Meter:
     def settle(self) -> None:
         """What was spent until now belongs to no task: the worker was idle."""
         self._cpu_s = time.process_time()
+        self._sleeps = -1
         self._read_at = now = _time()
         if now + GAP_S < self.again_at < inf:
             self.again_at = 0.0  # the wall clock was set back
@@ -180,6 +184,10 @@ class Meter:
             children = _getrusage(_CHILDREN)
             total = children[0] + children[1]
             spent, self._children_s = spent + total - self._children_s, total
+        # A task whose thread did not sleep was on a core all the time, or waited for one.
+        sleeps = _getrusage(_THREAD)[14]
+        self.needed_s = min(spent, wall) if sleeps == self._sleeps else wall
+        self._sleeps = sleeps
         if spent <= wall:
             return spent
         # The task used more than its wall time: short tasks since the last sample used one core at most, and

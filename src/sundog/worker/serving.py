@@ -2,11 +2,12 @@
 
 ::
 
-    lanes ─epoll─► todo ─► Executor.run ─► replies, flushed at the end of a batch, after 8 ms, or at 64 KiB
+    lanes ─epoll─► todo ─► Executor.run ─► replies, flushed at the end of a batch, after 100 ms, or at 64 KiB
 
 Before the running task blocks in a `get`, its finished replies are flushed, the tasks of the batch that
-were not begun go back to their owner, and the node gets the CPU back. A guard thread flushes replies
-that would otherwise wait behind a task that turns out to be long.
+were not begun go back to their owner, and the node gets the CPU back. Calls of an actor are flushed after
+8 ms: the caller may wait for one of them before it makes the next. A guard thread flushes replies that would
+otherwise wait behind a task that turns out to be long, and hands back the tasks behind it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import TaskCancelledError
@@ -47,7 +49,9 @@ if TYPE_CHECKING:
 _perf = time.perf_counter
 _loads = pickle.loads
 _time = time.time
-_FLUSH_S = 8e-3  # longer than the longest packet should take
+_FLUSH_S = 0.1  # longer than the longest packet should take
+_FLUSH_CALLS_S = 8e-3
+_LONG_S = 5e-2  # a task that takes so long holds up no other task of its packet
 _EARLY_MAX = 10_000
 _AGAIN_S = 0.002
 _NOTHING: tuple[object, ...] = (None, (), (), None)  # stands for a packet that was lost with its owner
@@ -86,7 +90,7 @@ class Serving:
         # for a serving that has more to check than incoming messages; negative: none
         self.look_again_s = -1.0
         self.construct: Any = None  # set by the node's message "construct": runs in the main thread
-        self.guard = FlushGuard(self._flush_all)
+        self.guard = FlushGuard(self._relieve)
         executor.item_waits = self.guard.watch_item
         executor.on_exit, executor.on_late_exit = self.exit_soon, self.exit_now
         executor.deadlines.end_call = self.end_call
@@ -320,13 +324,17 @@ class Serving:
         executor = self.executor
         todo, run, early = self.todo, executor.run, executor.cancelled_early
         end = _time()
-        flush_at = end + _FLUSH_S
+        flush_s = _FLUSH_S if executor.actor_id is None else _FLUSH_CALLS_S
+        flush_at = end + flush_s
         lane = None
         many = len(todo) > 1
         if many:
             self.guard.begin_batch()
         while todo:
-            next_lane, item = todo.popleft()
+            try:
+                next_lane, item = todo.popleft()
+            except IndexError:
+                break  # another thread has taken the last task out: a cancel, or the guard
             if lane is not None and next_lane is not lane:
                 lane.flush(self.shm_root)
             lane = next_lane
@@ -341,7 +349,8 @@ class Serving:
                 return
             if end > flush_at and todo:
                 lane.flush(self.shm_root)
-                flush_at = end + _FLUSH_S
+                flush_at = end + flush_s
+                self.guard.renew()
         if lane is not None:
             lane.flush(self.shm_root)
         if many:
@@ -364,6 +373,17 @@ class Serving:
 
     def _look_again(self) -> None:
         """The time of `look_again_s` has passed, or something came."""
+
+    def _relieve(self) -> None:
+        """On the guard's thread: send the replies, and hand back what waits behind a task that takes long."""
+        runs = self.current is not None and self.executor.actor_id is None
+        if runs and _time() - self.current_start() > _LONG_S:
+            waiting: list[tuple[AnswerLane, wire.Item]] = []
+            with contextlib.suppress(IndexError):
+                while True:
+                    waiting.append(self.todo.pop())
+            self._return_tasks(reversed(waiting))
+        self._flush_all()
 
     def _flush_all(self) -> None:
         for lane in list(self.lanes.values()):
@@ -427,10 +447,14 @@ class Serving:
                     self.drop_lane(fd)
                     break
                 self.accept(lane, packets.decode(self.buffer[:size]) or _NOTHING)
-        back: dict[int, tuple[AnswerLane, list[bytes]]] = {}
-        for lane, item in self.todo:
-            back.setdefault(id(lane), (lane, []))[1].append(item[0])
+        waiting = list(self.todo)
         self.todo.clear()
+        self._return_tasks(waiting)
+
+    def _return_tasks(self, waiting: Iterable[tuple[AnswerLane, wire.Item]]) -> None:
+        back: dict[int, tuple[AnswerLane, list[bytes]]] = {}
+        for lane, item in waiting:
+            back.setdefault(id(lane), (lane, []))[1].append(item[0])
         for lane, ids in back.values():
             lane.reply((b"", wire.R_BACK, ids, 0.0), 24 * len(ids), self.shm_root)
 
