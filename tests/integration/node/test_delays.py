@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from sundog.exceptions import GetTimeoutError
+from tests.integration.gates import await_true
 
 Start = Callable[..., ModuleType]
 
@@ -22,5 +23,12 @@ def test_a_question_that_a_slow_node_does_not_answer_in_time_raises(ray_session:
     )
     with pytest.raises(GetTimeoutError, match="list_named_actors"):
         ray.util.list_named_actors()
-    [row] = ray.nodes()  # the node itself goes on
-    assert row["Alive"]
+
+    def is_listed() -> bool:
+        try:
+            [row] = ray.nodes()
+        except GetTimeoutError:  # on an overloaded machine, where the second of this session is too short
+            return False
+        return bool(row["Alive"])
+
+    await_true(is_listed, "the node answers other questions")
