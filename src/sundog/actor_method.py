@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, ov
 from sundog import engines
 from sundog.handle_data import HandleData
 from sundog.ids import RESULT_SUFFIX
-from sundog.options import ExceptionTypes, MethodOptions, MisuseError, parse_method_options
+from sundog.option_checks import ExceptionTypes, MisuseError
+from sundog.options import MethodOptions, parse_method_options
 from sundog.owner import call_sites, timeouts
 from sundog.owner.rows import DONE, Fn
 from sundog.printable import printable

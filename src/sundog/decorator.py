@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from sundog.actor import ActorClass, make_actor_class
-from sundog.options import MisuseError
+from sundog.option_checks import MisuseError
 from sundog.remote_function import RemoteFunction, make_remote_function
 
 if TYPE_CHECKING:

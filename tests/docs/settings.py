@@ -25,7 +25,9 @@ def attributes_of_settings(source: str) -> set[str]:
     """The attributes that a module takes of something called ``config``, ``self.config``, ``spec["config"]``, …"""
     found = set()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Subscript) and _key(node.value) == "config":
+        if isinstance(node, ast.Subscript) and "config" in (_key(node.value), _name(node.value)):
+            found.add(_key(node))
+        if isinstance(node, ast.Subscript) and _name(node.value) == "settings":
             found.add(_key(node))
         if isinstance(node, ast.Attribute):
             holder = node.value
@@ -34,10 +36,14 @@ def attributes_of_settings(source: str) -> set[str]:
                 if isinstance(holder, ast.Attribute) and holder.attr == "load":
                     found.add(node.attr)
                     continue
-            name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
-            if name == "config":
+            if _name(holder) == "config":
                 found.add("engine" if node.attr == "engine_asked" else node.attr)
     return found
+
+
+def _name(node: ast.expr) -> str:
+    """The last name of ``name`` or ``x.name``; "" of anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _key(node: ast.expr) -> str:

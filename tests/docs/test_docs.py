@@ -121,8 +121,18 @@ def test_a_page_without_markers_is_refused() -> None:
 
 def test_the_reading_of_a_setting_is_found_however_the_config_is_reached() -> None:
     source = "a(config.one, self.config.two, owner.config.three, config_module.load().four, other.five)"
-    source += """; b(spec["config"]["six"], spec["other"]["seven"], config.engine_asked())"""
-    assert settings.attributes_of_settings(source) == {"one", "two", "three", "four", "six", "engine"}
+    source += (
+        """; b(spec["config"]["six"], spec["other"]["seven"], settings["eight"], config.engine_asked())"""
+    )
+    assert settings.attributes_of_settings(source) == {
+        "one",
+        "two",
+        "three",
+        "four",
+        "six",
+        "eight",
+        "engine",
+    }
 
 
 def test_the_page_of_settings_says_what_the_code_says() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sundog.accelerator_kinds import check_shares
-from sundog.options import BOTH_PLACES, ActorOptions, TaskOptions, is_a
+from sundog.option_checks import is_a
+from sundog.options import BOTH_PLACES, ActorOptions, TaskOptions
 from sundog.owner import context
 from sundog.state.lease_spec import LeaseSpec
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import sundog
 from sundog import engines
-from sundog.options import check_labels
+from sundog.option_checks import check_labels
 from sundog.public_ids import PlacementGroupID
 from sundog.refs import Counterparts
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
