@@ -442,9 +442,17 @@ class Requests:
             if now in ("CREATED", "REMOVED", None):
                 answer(now == "CREATED")
 
+        def over() -> None:
+            answer(False)
+            waiters = self._group_waiters.get(pg_id, [])
+            if changed in waiters:  # a program may poll for a group that is never placed
+                waiters.remove(changed)
+                if not waiters:
+                    del self._group_waiters[pg_id]
+
         self._group_waiters.setdefault(pg_id, []).append(changed)
         if timeout_s is not None:
-            self.node.loop.after(timeout_s, lambda: answer(False))
+            self.node.loop.after(timeout_s, over)
         return _LATER
 
     def group_changed(self, pg_id: bytes) -> None:
