@@ -99,7 +99,7 @@ class Title:
         self.seen(name)
 
     def seen(self, name: str) -> None:
-        """This runs; "" if nothing does."""
+        """The process runs the task of this name now; "" if none."""
         self.name = name
         if not self.base:
             show(name or _IDLE)

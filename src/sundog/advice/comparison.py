@@ -47,7 +47,7 @@ class SessionFigures:
     functions: dict[str, FunctionFigures] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:
-        """As plain values, to be stored."""
+        """The figures as plain values, to be stored."""
         rows = {
             name: {key: getattr(each, key) for key in FunctionFigures.__annotations__}
             for name, each in self.functions.items()

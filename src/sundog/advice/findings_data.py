@@ -255,7 +255,7 @@ def _lighter(run: Run, nodes: list[Node], made: list[float]) -> tuple[list[Node]
     out, sent = [], 0.0
     for (
         node
-    ) in nodes:  # those behind a first one wait too, while the program sends the function to another worker
+    ) in nodes:  # tasks behind a first one wait too, while the program sends the function to another worker
         target = max(usual, idle_s) if node.is_first else idle_s
         if node.lag_s > target:
             sent += node.lag_s - target if node.key in keys else 0.0

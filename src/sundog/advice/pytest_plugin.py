@@ -72,7 +72,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     before = {each.path for each in all_sessions()}
     outcome = yield
     if outcome.excinfo is not None:
-        return  # it failed by itself
+        return  # the test failed by itself
     new = [each for each in all_sessions() if each.path not in before]
     own = [each for each in new if f"_{os.getpid()}_" in each.name] or new
     name = str(mark.args[0]) if mark.args else item.nodeid

@@ -32,7 +32,7 @@ class Rehearsal:
     error: float = 0.0  # the simulator's error for the unchanged run
 
     def as_dict(self) -> dict[str, object]:
-        """As plain values, for JSON."""
+        """The forecast as plain values, for JSON."""
         return {
             "session": self.session,
             "measured_s": round(self.measured_s, 6),

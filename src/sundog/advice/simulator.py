@@ -355,7 +355,9 @@ class _Player:
         costs = self.run.costs
         if node.kind == CREATE:  # its resources are its own from now on, also while its process starts
             lag = node.lag_s if node.lag_s >= 0 else costs.create_s
-            if node.lag_s < 0:  # one that the run did not have: its process has to start, beside the others
+            if (
+                node.lag_s < 0
+            ):  # a worker that the run did not have: its process has to start, beside the others
                 self.at(now + lag, partial(self._boot, partial(self._run, node, 0.0)))
                 return
             lag = max(lag, min(costs.ready_s, READY_S) - now)
@@ -373,7 +375,7 @@ class _Player:
     def _given(self, node: Node, now: float) -> None:
         """A worker that has run tasks takes this one."""
         lag, extra = node.lag_s, 0.0
-        if node.is_first:  # it had to wait for its worker in the run, and need not now
+        if node.is_first:  # the task had to wait for its worker in the run, and need not now
             lag = self.run.costs.busy_s if self.ends_at == now else self.run.costs.idle_s
             extra = -min(self.run.warm.get(node.name, 0.0), node.work_s)
         self.at(now + lag, partial(self._run, node, extra))
@@ -382,7 +384,7 @@ class _Player:
         """Start as many workers as tasks wait for one, but no more at a time than the node does."""
         costs = self.run.costs
         while self.starting < len(self.line[0]) + len(self.line[1]):
-            is_new = self.boots >= len(self.lags)  # one that the run did not have
+            is_new = self.boots >= len(self.lags)  # a worker that the run did not have
             if is_new and self.starting >= _STARTING * self.run.cores:
                 return  # what the others waited for their turn is in their recorded time
             # There is no worker before the session's first one.

@@ -63,7 +63,7 @@ def address_of(session: str | None, address: str | None) -> str | None:
 
 
 def opened_live(session: str | None) -> "Opened":
-    """The same, of a command that needs the processes and not their records.
+    """The session, for a command that needs the processes and not their records.
 
     Raises:
         exits.NoSuchSession: it is not running.

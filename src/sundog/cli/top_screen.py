@@ -44,7 +44,7 @@ class Confirm(ModalScreen[bool]):
         self._question = question
 
     def compose(self) -> ComposeResult:
-        """One box."""
+        """One box of the screen."""
         yield Static(f"{self._question}\n\ny: yes   n: no", id="question", markup=False)
 
 

@@ -51,7 +51,7 @@ class Exporter:
             return text
 
     def families(self) -> list[MetricFamily]:
-        """The same as rows."""
+        """User metrics as rows."""
         look = self.looker.look()
         found = figures.families(look, self.looker.facts)
         found += ray_figures.families(look, self.looker.facts, sundog.__version__)

@@ -49,7 +49,7 @@ class MetricFamily:
     histograms: list[tuple[Labels, list[tuple[str, float]], float]] = field(default_factory=list)
 
     def add(self, value: float, /, **labels: str) -> None:
-        """One more series."""
+        """Add one more series."""
         self.samples.append((labels, float(value)))
 
 

@@ -53,7 +53,7 @@ class StreamLane:
     groups: list[Bar] = field(default_factory=list)  # of each `_GROUP` attempts
 
     def add(self, start_s: float, end_s: float, name: int, failed: bool, id_: int) -> None:
-        """One more, which ended last."""
+        """Add one more attempt, which ended last."""
         self.starts.append(start_s)
         self.ends.append(end_s)
         self.names.append(name)
@@ -66,7 +66,7 @@ class StreamLane:
         return Bar(self.starts[at], self.ends[at], self.names[at], bool(self.failed[at]), 1, self.ids[at])
 
     def between(self, start_s: float, end_s: float, longest_s: float, grain_s: float) -> Iterator[Bar]:
-        """Those that overlap a window; groups as a whole where they are finer than the grain."""
+        """The attempts that overlap a window; groups as a whole where they are finer than the grain."""
         low = bisect_left(self.ends, start_s)
         # Sorted by their ends: bars that end after the window may have begun in it.
         high = min(len(self.ends), bisect_left(self.ends, end_s + longest_s) + 1)

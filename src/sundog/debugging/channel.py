@@ -31,7 +31,7 @@ Message = JsonObject
 
 
 class DebugChannel:
-    """One connected end."""
+    """One end of a connection."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock

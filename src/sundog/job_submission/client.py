@@ -37,7 +37,7 @@ class _Shown:
         return asdict(self)  # type: ignore[call-overload,no-any-return]
 
     def model_dump_json(self) -> str:
-        """The same as text."""
+        """All fields as JSON text."""
         return json.dumps(self.model_dump())
 
     dict = model_dump  # the names before pydantic 2
@@ -104,7 +104,7 @@ class _Place:
 
     url: str
     headers: dict[str, str] = field(default_factory=dict)
-    is_local: bool = False  # it sees the same files as this process
+    is_local: bool = False  # the head sees the same files as this process
 
 
 class JobSubmissionClient:

@@ -168,7 +168,8 @@ class Fence:
         return cls(group, outer, pid, Tripwire(node.loop, tripped))
 
     def tighten(self, left_bytes: int) -> None:
-        """So much more of its own may come before we want to know; what is charged here may be shared memory."""
+        """Set how many more bytes of its own a worker may take before the node hears of it. What is charged here may be
+        shared memory."""
         charged = self._group.used_bytes() or 0
         mark = charged + max(left_bytes, _STEP_BYTES)
         mark -= (

@@ -1,4 +1,4 @@
-"""One monitor's hands: stops what runs, asks what it is, and ends what the monitor chose.
+"""Carries out what a memory monitor decides: stops what runs, asks what it is, and ends what the monitor chose.
 
 ::
 

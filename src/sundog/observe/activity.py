@@ -72,7 +72,7 @@ class WorkerActivity:
 
 @plain()
 class Activity:
-    """One look."""
+    """What one look found."""
 
     at_s: float
     functions: list[Function]
@@ -172,7 +172,7 @@ class Watcher:
         return self._functions(ended, told, silent, time.monotonic())
 
     def look(self) -> Activity:
-        """One look at everything."""
+        """Look at everything once."""
         ended = self._totals.read()
         told, silent = self._ask(LookAt(PULSE, (), (), self._patience_s))
         status = self._ask(Status())

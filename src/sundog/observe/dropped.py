@@ -48,7 +48,7 @@ def fold(session_path: str, path: str) -> None:
     names: dict[bytes, dict[int, tuple[str, str]]] = {}
     for segment in found:
         if segment.before < upto:
-            return  # it was folded, but could not be removed
+            return  # the file was folded, but could not be removed
         upto = segment.before
         for block in segments.scan(segment):
             upto += block.slots

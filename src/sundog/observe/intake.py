@@ -72,8 +72,8 @@ class RecordedProcess:
     after: int = 0
     names_at: int = 0
     unwritten: int = 0  # events that a full disk or a slow node cost, as its process and the node say
-    skipped: int = 0  # those that its ring had lost when it was read here
-    holes: int = 0  # those that were begun and never written
+    skipped: int = 0  # events that its ring had lost when it was read here
+    holes: int = 0  # events that were begun and never written
     numbers: dict[int, int] = field(default_factory=dict)
 
 

@@ -24,7 +24,7 @@ class NodeFacts(Telling):
     node_id: str
     reason: str
     ago_s: float
-    attempts: int  # that ran there
+    attempts: int  # attempts that ran there
     told: int  # of these, known only from what others tell
     again: Sequence[str] = ()  # functions of which results were made again elsewhere
     ended: bool = False  # on purpose: it was idle, or was told to leave

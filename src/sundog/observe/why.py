@@ -77,8 +77,8 @@ class ActorFacts:
     end: ProcessEnd | None = None
     call_site: str = ""
     pending_why: str = ""
-    calls: int = 0  # that have not ended
-    runs: Sequence[str] = ()  # those of them that run, in words
+    calls: int = 0  # calls that have not ended
+    runs: Sequence[str] = ()  # the calls that run, in words
     answered: int = 0
     failed: int = 0
 

@@ -60,7 +60,10 @@ class Gatherer:
                 self.actors.update({row["actor_id"]: row for row in opened.ask(ListRows("actors"))[0]})
                 self.jobs.update({row["job_id"]: row for row in opened.ask(ListRows("jobs"))[0]})
                 self.groups = list(opened.ask(ListRows("placement_groups"))[0])
-            except (ConnectionError, EOFError):  # it ended while it was asked: its records tell the rest
+            except (
+                ConnectionError,
+                EOFError,
+            ):  # the session ended while it was asked: its records tell the rest
                 facts = []
                 self.opened = opened = Opened(opened.name, opened.path, None, opened.file)
         elsewhere = not opened.is_live and desks.has_desk(opened.path)  # a job that runs on a Ray cluster

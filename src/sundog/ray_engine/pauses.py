@@ -125,7 +125,7 @@ def _await_token(server: socket.socket, token: str) -> socket.socket:
 
 
 def _take_caller(server: socket.socket, callers: dict[int, socket.socket]) -> None:
-    with contextlib.suppress(OSError):  # it may have hung up
+    with contextlib.suppress(OSError):  # the client may have closed the connection
         sock, _ = server.accept()
         sock.setblocking(False)
         callers[sock.fileno()] = sock

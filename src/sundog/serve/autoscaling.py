@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sundog.serve.config import Policy
     from sundog.serve.rows import ReplicaID
 
-_DECISIONS = 10  # that are kept of each deployment
+_DECISIONS = 10  # decisions that are kept of each deployment
 _SILENT_S = 5.0  # a process without a report for this long is gone or idle
 
 

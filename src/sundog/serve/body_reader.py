@@ -41,7 +41,7 @@ class BodyReader(asyncio.BufferedProtocol):
         return self._view[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So many bytes came."""
+        """`nbytes` more of the body have come."""
         self._filled += nbytes
         if self._filled < self._length:
             return

@@ -134,7 +134,7 @@ class Client:
         seen: str | None = None
         while not self.is_over():
             try:
-                listen = self.controller.listen.options(enable_task_events=False)  # this call waits for ever
+                listen = self.controller.listen.options(enable_task_events=False)  # this call never ends
                 seen, value = await listen.remote(key, seen, self.process)
             except RayActorError:
                 if not await self._find_controller():

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sundog.serve.instance_schema import ControllerHealthMetrics, DurationStats
 
-_PASSES = 100  # that are kept
+_PASSES = 100  # passes that are kept
 
 
 class LoopHealth:

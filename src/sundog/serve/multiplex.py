@@ -58,7 +58,7 @@ class _Models:
         end = getattr(kind, "__del__", None)
         if inspect.iscoroutinefunction(end):
             _ends[kind] = end
-            kind.__del__ = lambda _self: None  # type: ignore[attr-defined]  # it has one
+            kind.__del__ = lambda _self: None  # type: ignore[attr-defined]  # the class has one
         if kind in _ends:
             await _ends[kind](model)
 

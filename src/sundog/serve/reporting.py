@@ -156,7 +156,9 @@ def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, object]:
             )
         )
         if target.config.autoscaling_config is not None:
-            config.pop("num_replicas", None)  # it is not the user's choice: target_num_replicas tells it
+            config.pop(
+                "num_replicas", None
+            )  # the number is not the user's choice: target_num_replicas tells it
         config |= {"name": plan.id.name, "ray_actor_options": target.process.get("ray_actor_options", {})}
     return {
         "name": plan.id.name,

@@ -134,7 +134,7 @@ class RequestRouter(ABC):
     def select_available_replicas(
         self, candidates: list[RunningReplica] | None = None
     ) -> list[RunningReplica]:
-        """Those with room for another request."""
+        """The replicas with room for another request."""
         found = self._replicas_list if candidates is None else candidates
         return [each for each in found if each.queue_len < each.max_ongoing_requests]
 
@@ -159,7 +159,7 @@ class MultiplexMixin:
     def rank_replicas_via_multiplex(
         self, replicas: list[RunningReplica], multiplexed_model_id: str
     ) -> list[list[RunningReplica]]:
-        """Those with the model, those with fewest models, others."""
+        """Replicas in groups: with the model, with fewest models, others."""
         having = [each for each in replicas if multiplexed_model_id in each.multiplexed_model_ids]
         rest = [each for each in replicas if each not in having]
         fewest = min((len(each.multiplexed_model_ids) for each in replicas), default=0)

@@ -336,7 +336,7 @@ class Router:
         return None
 
     def _with_model(self, replicas: list[Replica], model: str) -> list[Replica]:
-        """Those that have a model loaded and room; else those with room that have fewest models."""
+        """The replicas with a model loaded and room; else those with room that have fewest models."""
         having = [each for each in replicas if model in each.models and self.busy(each) < each.limit]
         if having:
             return having

@@ -45,7 +45,7 @@ class UserCode:
         self._threads_max = 5
         self._handlers: dict[str, Handler] = {}
         self._methods: dict[str, Callable[..., object]] = {}
-        self._asyncs: set[str] = set()  # those of the methods that are coroutines or generators
+        self._asyncs: set[str] = set()  # the names of methods that are coroutines or generators
 
     @property
     def is_asgi(self) -> bool:

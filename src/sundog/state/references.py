@@ -90,7 +90,7 @@ class References:
 
     # ------------------------------------------------------------------ local holds
     def hold(self, oid: bytes) -> None:
-        """One more hold here: a new `ObjectRef`, a task in flight, a container, a view of its bytes."""
+        """Add one hold: a new `ObjectRef`, a task in flight, a container, a view of its bytes."""
         if oid[:PROCESS_BYTES] == self.me:
             owned = self.owned.get(oid)
             if owned is None:
@@ -110,7 +110,7 @@ class References:
         owned.local += 1
 
     def drop(self, oid: bytes) -> None:
-        """One hold less."""
+        """Drop one hold."""
         if oid[:PROCESS_BYTES] == self.me:
             owned = self.owned.get(oid)
             if owned is None:

@@ -59,7 +59,7 @@ class GroupRow:
     topology: str
     """The label whose value the nodes of all bundles have in common; empty if there is none."""
     domain: str
-    """That value, while the group is placed."""
+    """The value of that label, while the group is placed."""
 
 
 BUNDLE_UNITS = 1000.0

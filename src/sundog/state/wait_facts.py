@@ -15,8 +15,8 @@ MAIN = "main"
 """The slot of a process that runs one thing at a time."""
 
 # Where a task is, as its owner knows it.
-ARGUMENTS = "arguments"  # it waits for the values of its arguments
-LEASE = "lease"  # it waits for a worker
+ARGUMENTS = "arguments"  # the task waits for the values of its arguments
+LEASE = "lease"  # the task waits for a worker
 SENT = "sent"  # a worker has it
 CALL = "call"  # an actor has it, or will when there is one
 BEHIND = "behind"  # a call behind another of the same caller, which comes first

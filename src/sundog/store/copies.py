@@ -88,7 +88,7 @@ def is_lost(segments: Segments, name: str) -> bool:
     """Whether the home of an object is gone, and no other node has a copy in memory."""
     home = places.shared_root(segments.base_root, places.tag_of(name))
     if os.path.isdir(home):
-        return False  # it exists, or was spilled by a living node
+        return False  # the object exists, or was spilled by a living node
     roots = (segments.shm_root, *places.other_roots(segments.base_root, segments.shm_root))
     return not any(os.path.exists(f"{root}/{name}") for root in roots)
 

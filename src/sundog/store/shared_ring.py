@@ -378,12 +378,12 @@ class SharedRing:
             pass  # the pipe is full, so its reader is woken anyway
 
     def tell_getter(self) -> None:
-        """One of those that wait for an item should look again."""
+        """Have one of the processes that wait for an item look again."""
         if self.words[GETTERS]:
             self._tell(self.items)
 
     def tell_putter(self) -> None:
-        """One of those that wait for room should look again."""
+        """Have one of the processes that wait for room look again."""
         if self.words[PUTTERS]:
             self._tell(self.room)
 

@@ -126,7 +126,7 @@ class progress:
         view.show(self._settled() or latest, last=True)
 
     def _try(self) -> list[Function]:
-        """One look; nothing while there is no session."""
+        """Look once; nothing happens while there is no session."""
         with contextlib.suppress(Exception):  # the session may end at any moment
             if api.is_initialized():
                 return self._look()
@@ -155,7 +155,7 @@ def choose_view(file: TextIO) -> Bars:
 
 
 def ordered(functions: Sequence[Function]) -> list[Function]:
-    """Those that are not done first, the largest first; only so many."""
+    """The bars that fit: functions that are not done first, the largest first."""
     found = sorted(functions, key=lambda each: (each.ended == each.total, -each.total, each.name))
     return found[:_SHOWN_MAX]
 

@@ -34,7 +34,7 @@ def record_of(item: object) -> bytes | None:
 
 
 class Items(Generic[T]):
-    """As an `asyncio.Queue`, and other processes may put and get beside it."""
+    """Like an `asyncio.Queue`; other processes may put and get beside it."""
 
     def __init__(self, maxsize: int) -> None:
         self.maxsize = maxsize

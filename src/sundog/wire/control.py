@@ -113,7 +113,7 @@ class ActOk(ToNode):
 
 # ---------------------------------------------------------------------- driver, worker → node: leases and lanes
 class WantLeases(ToNode):
-    """So many more leases of this shape would help (sets the number; 0 withdraws), for these functions among others."""
+    """The sender could use so many more leases of this shape (0 withdraws), for these functions among others."""
 
     key: int
     spec: LeaseSpec

@@ -43,7 +43,7 @@ def mount(app: Starlette, opened: Opened) -> tuple[str, ...]:
 
     views.register(PageSource(opened))
     ui.run_with(
-        cast("FastAPI", app),  # it uses nothing that Starlette lacks
+        cast("FastAPI", app),  # the page uses nothing that Starlette lacks
         title="sundog",
         favicon=frame.ICON,
         dark=None,

@@ -34,7 +34,7 @@ EVERY_S = 0.7  # with the time for reading, an event is shown within a second
 
 
 class PageView(NamedTuple):
-    """One address."""
+    """One address of the page."""
 
     path: str
     title: str

@@ -45,7 +45,7 @@ def ms(value: object) -> str:
 
 
 def rate(value: float | None) -> str:
-    """So many each second."""
+    """A rate, in words."""
     return "" if value is None else f"{value:,.0f}/s" if value >= 10 else f"{value:.1f}/s"
 
 

@@ -54,7 +54,7 @@ class _Queue:
         self._acquires = self._releases = self._timeouts = self._waiters_max = 0
 
     async def set_replicas(self, capacities: dict[str, int]) -> None:
-        """These replicas there are, with so many places each."""
+        """Set the replicas, with the number of places of each."""
         for name in set(self._replicas) - set(capacities):
             del self._replicas[name]
         for name, capacity in capacities.items():

@@ -189,7 +189,7 @@ class PoolCrew:
         return _CrewFunction(self._crew, Calls(blob, way, self._initializer), self._options.merged(name=name))
 
     def ready(self, oids: list[bytes], timeout_s: float | None, *, in_order: bool) -> list[bytes]:
-        """Those of the results that are there, after the first of them has come (in order: none after one that is
+        """The results that are there, after the first of them has come (in order: none after one that is
         not). Empty if the time was over before."""
         return self._crew.ready(oids, timeout_s, in_order=in_order)
 
