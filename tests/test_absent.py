@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import warnings
 from pathlib import Path
@@ -35,8 +36,15 @@ def module(path: str) -> Any:
 @pytest.mark.parametrize("path", PRESENT)
 def test_every_public_name_of_ray_is_here_or_has_a_reason_not_to_be(path: str) -> None:
     found, excused = module(path), absent.NAMES.get(path, {})
-    missing = [name for name in NAMES[path] if not hasattr(found, name) and name not in excused]
+    missing = [name for name in NAMES[path] if name not in excused and not hasattr(found, name)]
     assert not [name for name in missing if absent.reason(f"{path}.{name}".lstrip(".")) is None]
+
+
+def _has(where: Any, name: str) -> bool:
+    try:
+        return hasattr(where, name)
+    except ImportError:  # that says why it is absent
+        return False
 
 
 @pytest.mark.parametrize("path", [path for path in absent.NAMES if path in PRESENT])
@@ -44,7 +52,7 @@ def test_what_is_called_absent_is_absent(path: str) -> None:
     found = module(path)
     # A module of ours that happens to have the name, such as the worker's program, is no answer to Ray's name.
     ours = {name for name in absent.NAMES[path] if f"{found.__name__}.{name}" in sys.modules}
-    assert [name for name in absent.NAMES[path] if hasattr(found, name) and name not in ours] == []
+    assert [name for name in absent.NAMES[path] if _has(found, name) and name not in ours] == []
 
 
 def test_touching_what_is_absent_says_why() -> None:
@@ -56,6 +64,29 @@ def test_touching_what_is_absent_says_why() -> None:
     ):
         with pytest.raises(AttributeError, match=words):
             getattr(where, name)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("import sundog.serve.llm", "language-model library"),
+        ("from sundog.serve.llm import LLMConfig", "language-model library"),
+        ("from sundog.serve import llm", "language-model library"),
+        ("from sundog.serve.task_consumer import task_consumer", "task consumers"),
+        ("from sundog.serve.schema import TaskProcessorConfig", "task consumers"),
+        ("from sundog.serve.autoscaling_policy import PrometheusScalar", "Prometheus"),
+    ],
+)
+def test_an_import_of_what_serve_has_not_says_why(statement: str, words: str) -> None:
+    with pytest.raises(ImportError, match=words):
+        exec(statement, {})
+
+
+def test_an_import_from_serve_of_what_nobody_has_is_refused_as_in_any_package() -> None:
+    for statement in ("import sundog.serve.nothing", "from sundog.serve.schema import nothing"):
+        with pytest.raises(ImportError, match="nothing"):
+            exec(statement, {})
+    assert importlib.util.find_spec("sundog.serve.nothing") is None
 
 
 def test_functions_of_other_languages_are_refused_with_their_name() -> None:

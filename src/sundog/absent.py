@@ -5,6 +5,11 @@ Owns sentences alone. A module that is missing here and in the package is a mist
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
 # Modules, by their path below the package, with all that is below them.
 MODULES = {
     "air": "it belongs to Ray's settings shared by its training libraries, and sundog runs Ray Core programs only",
@@ -127,6 +132,21 @@ NAMES = {
     "util.placement_group": {"PLACEMENT_GROUP_BUNDLE_RESOURCE_NAME": "bundles are no resources here"},
     "util.serialization": {"StandaloneSerializationContext": "it is part of how Ray pickles"},
 }
+
+
+def getter(path: str) -> Callable[[str], NoReturn]:
+    """The `__getattr__` of a module in which some of Ray's names are missing: an import of one says why.
+
+    It raises ImportError for those: the import system replaces the text of an AttributeError.
+    """
+
+    def get(name: str) -> NoReturn:
+        why = NAMES[path].get(name)
+        if why is None:
+            raise AttributeError(f"module 'sundog.{path}' has no attribute {name!r}")
+        raise ImportError(f"cannot import name {name!r} from 'sundog.{path}': {why}.", name=f"sundog.{path}")
+
+    return get
 
 
 def reason(path: str) -> str | None:

@@ -46,3 +46,8 @@ def test_decorators_stay_what_they_are_when_the_modules_of_their_names_are_impor
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True True\n"
+
+
+def test_http_options_that_are_no_options_are_refused_in_one_sentence() -> None:
+    with pytest.raises(TypeError, match=r"http_options takes a dict or HTTPOptions, not 3\."):
+        serve.start(http_options=3)  # type: ignore[arg-type]

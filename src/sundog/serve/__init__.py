@@ -120,6 +120,7 @@ class _Package(_ModuleType):
 
 
 _sys.modules[__name__].__class__ = _Package
+_sys.meta_path.append(_needs.AbsentFinder())
 _isolation.workers_want("sundog.serve.processes", "pydantic", "starlette", "uvicorn")
 
 __all__ = [

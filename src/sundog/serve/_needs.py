@@ -22,6 +22,24 @@ for _name in ("pydantic", "starlette", "uvicorn"):
         )
 
 
+class AbsentFinder:
+    """Tells why a module of Ray Serve is not here, after all other finders have not found it."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Nothing.
+
+        Raises:
+            ModuleNotFoundError: Ray Serve has such a module and sundog has not; without a name, for the import system
+                hides the text of one that names the module after `from sundog.serve import`.
+        """
+        if name.startswith("sundog.serve."):
+            from sundog import absent
+
+            why = absent.reason(name.removeprefix("sundog."))
+            if why is not None:
+                raise ModuleNotFoundError(f"No module named {name!r}: {why}.")
+
+
 def load(name: str) -> ModuleType:
     """A module, imported with the collector off."""
     collects = gc.isenabled()

@@ -83,3 +83,9 @@ def default_autoscaling_policy(ctx: AutoscalingContext) -> tuple[int, JsonObject
 
 
 replica_queue_length_autoscaling_policy = default_autoscaling_policy
+
+
+if not TYPE_CHECKING:  # a typing tool would take every name for present
+    from sundog import absent as _absent
+
+    __getattr__ = _absent.getter("serve.autoscaling_policy")

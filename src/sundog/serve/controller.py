@@ -253,6 +253,7 @@ class ControllerCore:
         self._published.pop(plan.id, None)
         self.topics.drop(("deployment", plan.id))
         self.autoscaler.forget(plan.id)
+        self.replicas.dead.pop(plan.id, None)
         self.dirty = True
 
     def _room(self, plan: DeploymentPlan) -> int | None:

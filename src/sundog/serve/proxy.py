@@ -126,7 +126,9 @@ class ProxyApp:
         route = self.match(path)
         if route is None:
             text = f"No application serves the path {path!r}. GET /-/routes lists the routes there are."
-            await self._send_answer(scope, send, answer_of(text, 404), "")
+            given = next((each for name, each in scope["headers"] if name == REQUEST_ID_HEADER.encode()), b"")
+            request_id = given.decode("latin-1") or new_request_id()
+            await self._send_answer(scope, send, answer_of(text, 404), request_id)
             self.metrics.ended("", scope.get("method", "WS"), 404, "", time.perf_counter() - began)
             return
         self.begun()

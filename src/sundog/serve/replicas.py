@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from sundog.serve import plan as plans
 from sundog.serve.deployment_actors import ensure_deployment_actors
 from sundog.serve.plan import DeploymentPlan, DeploymentTarget, ReplicaRow
 from sundog.serve.replica import ReplicaActor, ReplicaBoot, ReplicaFacts
-from sundog.serve.rows import NAMESPACE, ReplicaState
+from sundog.serve.rows import NAMESPACE, DeploymentID, ReplicaState
 from sundog.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ if TYPE_CHECKING:
 _STATS_S = 1.0  # the shortest time between two requests for the metrics of a custom policy
 _PLACE_S = 0.2  # time between two searches for a node that can take one more replica
 _CONCURRENT_CALLS = 100_000
+_DEAD_MAX = 10  # as many as Ray Serve tells of
 
 
 class Living:
     """A replica's actor, and what is known of it."""
 
-    def __init__(self, actor: ActorHandle[object], board_row: int) -> None:
+    def __init__(self, row: ReplicaRow, actor: ActorHandle[object], board_row: int) -> None:
+        self.row = row
         self.actor = actor
         self.board_row = board_row
         self.facts: ReplicaFacts | None = None
@@ -56,6 +58,9 @@ class Replicas:
         self.living: dict[str, Living] = {}
         self.rows_taken: set[int] = set()
         self.nodes: dict[str, str] = {}  # where a replica is, or is about to be
+        self.dead: dict[
+            DeploymentID, deque[Living]
+        ] = {}  # the last ones that had begun: their logs are still there
         self._tasks: set[asyncio.Task[object]] = set()
 
     def run(self, coro: Coroutine[object, object, None]) -> asyncio.Task[None]:
@@ -160,7 +165,7 @@ class Replicas:
             )
             .remote(boot)
         )
-        living = Living(actor, self.take_row())
+        living = Living(row, actor, self.take_row())
         living.group = group
         return living
 
@@ -211,7 +216,7 @@ class Replicas:
         except ValueError:
             plan.replicas.pop(name, None)
             return
-        living = self.living[name] = Living(actor, board_row)
+        living = self.living[name] = Living(row, actor, board_row)
         self.rows_taken.add(board_row)
         if row.state == ReplicaState.STOPPING:
             self.end(name)
@@ -308,6 +313,8 @@ class Replicas:
         self.nodes.pop(name, None)
         if living is None:
             return
+        if living.facts is not None:
+            self.dead.setdefault(living.row.id.deployment_id, deque(maxlen=_DEAD_MAX)).append(living)
         for task in (living.watch, living.poll):
             if task is not None and task is not asyncio.current_task():
                 task.cancel()

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sundog.serve.plan import DeploymentPlan, ReplicaRow
+from sundog.serve.rows import ReplicaState
 from sundog.serve.schema import (
     ApplicationStatus,
     ApplicationStatusOverview,
@@ -28,6 +29,7 @@ from sundog.serve.schema import (
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
     from sundog.serve.applications import Applications
+    from sundog.serve.replicas import Living
     from sundog.serve.specs import AppSpec
 
 
@@ -168,13 +170,18 @@ def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, object]:
         "deployment_config": config,
         "target_num_replicas": target.num_replicas if target is not None else 0,
         "required_resources": {"CPU": config.get("ray_actor_options", {}).get("num_cpus", 1)},
-        "replicas": [_replica(apps, row) for row in plan.replicas.values()],
+        "replicas": [
+            _replica(row, apps.core.replicas.living.get(row.id.unique_id)) for row in plan.replicas.values()
+        ],
+        "recent_dead_replicas": [
+            {**_replica(each.row, each), "state": ReplicaState.STOPPED.value}
+            for each in apps.core.replicas.dead.get(plan.id, ())
+        ],
         "autoscaling_detail": detail.model_dump(mode="json") if detail is not None else None,
     }
 
 
-def _replica(apps: Applications, row: ReplicaRow) -> dict[str, object]:
-    living = apps.core.replicas.living.get(row.id.unique_id)
+def _replica(row: ReplicaRow, living: Living | None) -> dict[str, object]:
     facts = living.facts if living is not None else None
     return {
         "replica_id": row.id.unique_id,

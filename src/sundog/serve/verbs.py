@@ -79,6 +79,8 @@ def start(
     given.pop("detached", None)
     if given:
         raise TypeError(f"start() got an unexpected keyword argument {next(iter(given))!r}.")
+    if http_options is not None and not isinstance(http_options, (dict, HTTPOptions)):
+        raise TypeError(f"http_options takes a dict or HTTPOptions, not {http_options!r}.")
     http = HTTPOptions(**http_options) if isinstance(http_options, dict) else http_options or HTTPOptions()
     if isinstance(controller_options, dict):
         controller_options = ControllerOptions(**controller_options)

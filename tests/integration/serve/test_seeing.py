@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from types import ModuleType
 
 from sundog import serve
@@ -25,7 +27,14 @@ def test_an_idle_serve_shows_no_running_call(ray: ModuleType) -> None:
 
 def test_rest_tells_of_the_graph_the_scaling_the_targets_and_the_controller(ray: ModuleType) -> None:
     from sundog.serve.operations import details
-    from sundog.serve.schema import AutoscalingStatus, ProxyStatus, RequestProtocol, ServeInstanceDetails
+    from sundog.serve.rows import ReplicaState
+    from sundog.serve.schema import (
+        AutoscalingStatus,
+        ProxyStatus,
+        ReplicaDetails,
+        RequestProtocol,
+        ServeInstanceDetails,
+    )
 
     at = start()
 
@@ -51,6 +60,7 @@ def test_rest_tells_of_the_graph_the_scaling_the_targets_and_the_controller(ray:
     scaling = app.deployments["Model"].autoscaling_detail
     assert scaling is not None and scaling.scaling_status == AutoscalingStatus.STABLE
     assert app.deployments["Ingress"].autoscaling_detail is None
+    assert app.deployments["Ingress"].recent_dead_replicas == []
     assert app.deployments["Ingress"].deployment_config["max_surge_percent"] == 50
     assert "num_replicas" not in app.deployments["Model"].deployment_config
     (group,) = found.target_groups
@@ -62,3 +72,15 @@ def test_rest_tells_of_the_graph_the_scaling_the_targets_and_the_controller(ray:
     assert health.num_control_loops > 0 and health.uptime_s > 0 and health.process_memory_mb > 1
     assert found.controller_info.actor_id
     assert str(found.controller_info.log_file_path).startswith("/serve/controller_")
+
+    (old,) = app.deployments["Model"].replicas
+    assert old.pid is not None
+    os.kill(old.pid, signal.SIGKILL)
+
+    def dead() -> list[ReplicaDetails]:
+        return ServeInstanceDetails(**details()).applications["app"].deployments["Model"].recent_dead_replicas
+
+    eventually(lambda: len(dead()) == 1)
+    (row,) = dead()
+    assert (row.replica_id, row.pid, row.state) == (old.replica_id, old.pid, ReplicaState.STOPPED)
+    assert row.log_file_path == old.log_file_path

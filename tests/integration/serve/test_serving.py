@@ -110,7 +110,8 @@ def test_http_takes_bodies_streams_and_tells_of_bad_requests(ray: ModuleType) ->
     status, text, headers = get("/web/hang", port, x_request_id="mine", x_request_timeout_seconds="0.2")
     assert (status, headers["x-request-id"]) == (408, "mine")
     assert "timed out" in text
-    assert get("/other", port)[0] == 404
+    status, _, headers = get("/other", port, x_request_id="lost")
+    assert (status, headers["x-request-id"]) == (404, "lost")
     assert get("/-/routes", port)[1] == '{"/web":"default"}'
     assert get("/-/healthz", port)[1] == "success"
 
