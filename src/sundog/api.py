@@ -480,7 +480,8 @@ def wait(
             if not isinstance(ref, ObjectRefGenerator):
                 raise TypeError(f"wait() takes refs, but the list has {_kind_of(ref)}.")
             plain = False
-    if len(set(refs)) != len(refs):
+    # The ids of refs are hashed without a call into Python.
+    if len(refs) > 1 and len({ref._id for ref in refs} if plain else set(refs)) != len(refs):  # type: ignore[union-attr]
         raise ValueError("wait() takes each ref once, but the list has duplicates.")
     if num_returns <= 0 or num_returns > len(refs):
         raise ValueError(

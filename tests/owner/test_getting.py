@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sundog.exceptions import DeadlockError, GetTimeoutError
 from sundog.owner.getting import Getting
+from sundog.owner.rows import SENT
 from sundog.wire.lanes import OK
 from tests.owner.fakes import FakeReactor, make_owner, new_id
 
@@ -134,6 +136,51 @@ def test_wait_gives_as_many_as_are_asked_for_in_the_order_given() -> None:
     world.comes(first, 1)
     assert world.getting.wait(oids, 2, None) == [second, third]
     assert world.getting.wait(oids, 3, None) == oids
+
+
+def test_a_wait_for_the_first_of_a_few_registers_nowhere_and_of_many_does() -> None:
+    world = World()
+    first, second = few = world.ids(2)
+    waiting: list[int] = []
+    world.reactor.rounds.append(lambda: waiting.append(len(world.owner.waiters)))
+    world.comes(second, 2)
+    assert world.getting.wait(few, 1, None) == [second]
+    many = [first, *(new_id() for _ in range(40))]
+    world.owner.objects.around.made.update(many)
+    world.reactor.rounds.append(lambda: waiting.append(len(world.owner.waiters)))
+    world.comes(first, 1)
+    assert world.getting.wait(many, 1, None) == [first]
+    assert waiting == [0, 41] and world.owner.waiters == {}
+
+
+def test_a_worker_that_waits_for_a_call_lends_its_cpu_later_than_one_that_waits_for_a_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    delays: list[float] = []
+    lead_one = world.reactor.lead_one
+
+    def noting(ready: Any, oid: bytes, on_block: Any, block_after_s: float = 0.0) -> bool:
+        delays.append(block_after_s)
+        return lead_one(ready, oid, on_block, block_after_s)
+
+    monkeypatch.setattr(world.reactor, "lead_one", noting)
+    steps: list[str] = []
+    world.owner.before_block = lambda: steps.append("lent")
+    world.owner.after_block = lambda: steps.append("taken")
+    for oid, actor in zip(world.ids(2), (None, object()), strict=True):
+        world.owner.table[oid[:16]] = SimpleNamespace(actor=actor, state=SENT)
+        world.comes(oid, 1)
+        assert world.getting.wait([oid], 1, None) == [oid]
+    assert delays[0] == 0.0 < delays[1] and steps == ["lent", "taken"] * 2
+
+
+def test_a_wait_for_the_first_of_a_few_that_lasts_is_noted_too() -> None:
+    world = World(patience_s=0.0)
+    world.owner.long_waits.links = [{"name": "f"}]
+    with pytest.raises(DeadlockError):
+        world.getting.wait(world.ids(2), 1, None)
+    assert world.owner.long_waits.noted == [("wait", 1, tuple(world.ids(2))), "forgotten"]
 
 
 def test_wait_without_time_looks_once_and_leaves_nobody_waiting() -> None:

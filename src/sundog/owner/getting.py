@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pickle import loads
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,21 @@ _perf = time.perf_counter
 _time = time.time
 _ANSWER_S = 0.1  # an owner that needs longer to answer is stopped or very busy
 _LEND_AFTER_S = 1e-3  # most actor calls answer sooner than a CPU can be lent and taken back
+_FEW = 16  # a wait for one of so many objects looks at each of them when something came
 _PENDING_MAX = 100  # ids in the error of a timeout; a list of refs may have millions
+
+
+class _AnyOf:
+    """Contains whatever is asked for, once one of the objects is ready: for `Reactor.lead_one`."""
+
+    __slots__ = ("_oids", "_ready")
+
+    def __init__(self, oids: list[bytes], ready: Mapping[bytes, object]) -> None:
+        self._oids = oids
+        self._ready = ready.keys()
+
+    def __contains__(self, _: object) -> bool:
+        return not self._ready.isdisjoint(self._oids)
 
 
 class Getting:
@@ -356,7 +370,10 @@ class Getting:
                     if found >= count:
                         break
             else:
-                self._wait_for(oids, count, timeout_s)
+                if count > 1 or timeout_s is not None or len(oids) > _FEW:
+                    self._wait_for(oids, count, timeout_s, _time())
+                else:
+                    self._await_first(oids)
         else:
             with basics.lock:
                 basics.check_open()
@@ -375,9 +392,51 @@ class Getting:
             basics.unread.oids.difference_update(out)
         return out
 
-    def _wait_for(self, oids: list[bytes], count: int, timeout_s: float | None) -> None:
+    def _await_first(self, oids: list[bytes]) -> None:
+        """Block until one of a few objects is ready: the path of a program that takes results as they come.
+
+        As `_await_one`: who waits for one answer spins for it, and the code is short.
+        """
         basics = self.basics
         started = _time()
+        ring, first, task, table = basics.ring, oids[0][:16], b"", basics.table
+        basics.check_open()
+        lend_after_s = _LEND_AFTER_S
+        for oid in oids:
+            call = table.get(oid[:16])
+            if call is None or call.actor is None:
+                lend_after_s = 0.0
+            if call is None:
+                with basics.lock:
+                    if oid not in basics.ready:
+                        basics.objects.ask_for(oid)
+        if basics.before_block is not None:
+            task = context.current_id() or b""
+        site = of_user(ring, self._name_wait)
+        event_facts.block(ring, events.WAIT, first, site, task, started)
+        any_of = _AnyOf(oids, basics.ready)
+        led = True
+        try:
+            if basics.before_block is None:
+                led = basics.reactor.lead_one(any_of, first, None)
+            elif self.peers.unanswered:
+                led = False  # an object is borrowed: its owner's answer decides whether the CPU is lent
+            else:
+                try:
+                    led = basics.reactor.lead_one(any_of, first, basics.before_block, lend_after_s)
+                finally:
+                    basics.after_block()  # type: ignore[misc]
+        finally:
+            if led:
+                event_facts.unblock(
+                    ring, events.WAIT, first, site, task, started, _time(), oids[-1], len(oids), 1
+                )
+        if not led:
+            # Another thread reads, a signal's handler waits, or this thread has been blocked for long.
+            self._wait_for(oids, 1, None, started)
+
+    def _wait_for(self, oids: list[bytes], count: int, timeout_s: float | None, started: float) -> None:
+        basics = self.basics
         need = [count]
         key = b"wait" + id(need).to_bytes(8, "little")
 
@@ -404,7 +463,7 @@ class Getting:
 
         try:
             with self._noted(events.WAIT, oids, of_user(basics.ring, self._name_wait), started, count):
-                self._block(lambda: need[0] <= 0, lambda: key, timeout_s, target)
+                self._block(lambda: need[0] <= 0, lambda: key, timeout_s, target, started)
             basics.check_open()
         finally:
             with basics.lock:

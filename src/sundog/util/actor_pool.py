@@ -146,8 +146,7 @@ class ActorPool(Generic[Actor]):
             if index in self._running:
                 return self._fetch(index)
         # The results of a call become ready together, so one ref stands for all.
-        by_ref = {call.refs[-1]: index for index, call in self._running.items()}
-        refs = list(by_ref)
+        refs = [call.refs[-1] for call in self._running.values()]
         done, _ = sundog.wait(refs, num_returns=1, timeout=timeout)
         if not done:
             self._time_out(next(iter(self._running)), timeout, ignore_if_timedout)
@@ -155,8 +154,13 @@ class ActorPool(Generic[Actor]):
             # Checking all calls takes time in proportion to the actors: remember the other finished calls for
             # the next questions.
             done, _ = sundog.wait(refs, num_returns=len(refs), timeout=0)
+            by_ref = dict(zip(refs, self._running, strict=True))
             self._ready.extend(by_ref[ref] for ref in done[1:])
-        return self._fetch(by_ref[done[0]])
+            return self._fetch(by_ref[done[0]])
+        first = done[0]
+        return self._fetch(
+            next(index for index, ref in zip(self._running, refs, strict=True) if ref is first)
+        )
 
     def _time_out(self, index: int, timeout_s: float | None, ignore: bool) -> None:
         if not ignore:
