@@ -121,6 +121,9 @@ def test_packages_of_the_driver_come_after_the_library(monkeypatch: pytest.Monke
         ("import ray\n@ray.remote\ndef f(): pass\n", True),
         ("    @sundog.remote(num_cpus=2)\n    class A: pass\n", True),
         ("import ray\nray.remote(f)\n", False),
+        ("import ray\ndef f(a):\n    pass\ng = ray.remote(f)\n", True),
+        ("class A:\n    pass\nactor = sundog.remote( A ).remote()\n", True),
+        ("def f(): pass\nref = g.remote(1, f())\n", False),
         ("# nothing\n", False),
     ],
 )

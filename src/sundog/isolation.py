@@ -278,7 +278,7 @@ def loaded_packages() -> list[str]:
 
 
 def main_decorates(attribute: bytes) -> bool:
-    """Whether the program's own file has a line that begins with a decorator of this name, such as `@ray.remote`.
+    """Whether the program's own file decorates by this name, as in `@ray.remote`, or passes what it defines to it.
 
     A guess, from the text: what is defined in that file is pickled by value. The guess decides what is imported early,
     and nothing else.
@@ -291,4 +291,12 @@ def main_decorates(attribute: bytes) -> bool:
             text = file.read(_SCRIPT_MAX_BYTES)
     except OSError:
         return False
-    return any(attribute in line and line.lstrip()[:1] == b"@" for line in text.splitlines())
+    defined: set[bytes] = set()
+    for line in text.splitlines():
+        words = line.split(None, 2)[:2]
+        if line.lstrip()[:1] == b"@" and attribute in line:
+            return True
+        if len(words) == 2 and words[0] in (b"def", b"class"):
+            defined.add(words[1].partition(b"(")[0].rstrip(b":"))
+    # f = ray.remote(work)
+    return any(part.partition(b")")[0].strip() in defined for part in text.split(attribute + b"(")[1:])
