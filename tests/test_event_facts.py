@@ -17,7 +17,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / f"{'ab' * 8}.ring")
 
 
-def read(path: str) -> list[tuple[object, ...]]:
+def read(path: str) -> list[events.RawEvent]:
     slots = events.read_slots(path)
     assert slots is not None
     return list(slots.raw())

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sundog.engines.heads import Head
     from sundog.job_config import JobConfig
     from sundog.logging_config import LoggingConfig
+    from sundog.plain import JsonObject
     from sundog.runtime_env import RuntimeEnv
 
 A = TypeVar("A")
@@ -43,7 +44,7 @@ A = TypeVar("A")
 __tracebackhide__ = True  # pytest folds the frames of this file
 
 T = TypeVar("T")
-Waitable = TypeVar("Waitable", bound=ObjectRef[Any] | ObjectRefGenerator[Any])
+Waitable = TypeVar("Waitable", bound=ObjectRef[object] | ObjectRefGenerator[object])
 
 _init_lock = threading.RLock()
 
@@ -63,14 +64,14 @@ def init(
     include_dashboard: bool | None = None,
     dashboard_host: str = "127.0.0.1",
     dashboard_port: int | None = None,
-    job_config: JobConfig | dict[str, Any] | None = None,
+    job_config: JobConfig | JsonObject | None = None,
     configure_logging: bool = True,
     logging_level: int | str = "info",
     logging_format: str | None = None,
     logging_config: LoggingConfig | None = None,
     log_to_driver: bool | None = None,
     namespace: str | None = None,
-    runtime_env: dict[str, Any] | RuntimeEnv | None = None,
+    runtime_env: JsonObject | RuntimeEnv | None = None,
     enable_resource_isolation: bool = False,
     storage: str | None = None,
     object_spilling_directory: str | None = None,
@@ -200,7 +201,7 @@ def init(
         return described
 
 
-def _adopt_runtime_env(engine: LocalEngine, runtime_env: dict[str, Any]) -> None:
+def _adopt_runtime_env(engine: LocalEngine, runtime_env: JsonObject) -> None:
     """Make the job's runtime environment the one that tasks get by default."""
     from sundog import runtime_env as environments
 

@@ -49,5 +49,5 @@ def dump_debug(obj: object, file: IO[bytes], *args: object, **kwargs: object) ->
     file.write(dumps_debug(obj, *args, **kwargs))
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     return getattr(cloudpickle, name)

@@ -12,13 +12,14 @@ import contextlib
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import config as config_module
 from sundog.engines import members, sessions
 from sundog.wire import requests as ask
 
 if TYPE_CHECKING:
+    from sundog.autoscale import AutoscalingCluster as AutoscalingCluster
     from sundog.plain import JsonObject
 
 cluster_not_supported = False  # a name of Ray: nodes can be started on this platform
@@ -336,7 +337,7 @@ def _start_head(asked: _Asked) -> ClusterNode:
     return ClusterNode(rows[0]["NodeID"], info.node_pid, info, head=True)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "AutoscalingCluster":
         from sundog.autoscale import AutoscalingCluster
 

@@ -73,7 +73,7 @@ def remote(*args: object, **options: object) -> object:
     return decorate
 
 
-def _make_remote(target: object, options: Any) -> RemoteFunction[..., Any] | ActorClass[Any]:
+def _make_remote(target: object, options: Any) -> RemoteFunction[..., object] | ActorClass[object]:
     if isinstance(target, (RemoteFunction, ActorClass)):
         raise TypeError(f"{target!r} is remote already: @remote was applied twice.")
     if isinstance(target, type):

@@ -18,11 +18,17 @@ from __future__ import annotations
 
 import struct
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.ids import PROCESS_BYTES, number_of
 from sundog.plain import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sundog.store.segments import Location
+    from sundog.wire.lanes import WireValue
 
 _WAITED = Struct("<16s8sddIHBB8sQ")
 _BLOCKED = Struct("<d16s16sII")
@@ -169,7 +175,7 @@ def made(
     kind: int,
     object_id: bytes,
     name: int,
-    location: Any,
+    location: Location,
     start_s: float,
     end_s: float,
     attempt: int = 0,
@@ -205,7 +211,13 @@ def segment_number(segment: str) -> int:
 
 # ---------------------------------------------------------------------- bytes
 def moved(
-    ring: AnyRing, task_id: bytes, attempt: int, args: Any, values: Any, out: int, end_s: float
+    ring: AnyRing,
+    task_id: bytes,
+    attempt: int,
+    args: Any,
+    values: Iterable[tuple[bytes, WireValue]] | None,
+    out: int,
+    end_s: float,
 ) -> None:
     """How much a task was given and gave back, unless it is little.
 
@@ -231,10 +243,10 @@ def moved(
         ring.write(events.MOVED, task_id, min(by_value, _U32), out, end_s, end_s, 0, attempt, high, low)
 
 
-def bytes_of(fields: tuple[Any, ...]) -> tuple[int, int, int]:
+def bytes_of(fields: events.RawEvent) -> tuple[int, int, int]:
     """Of an event of kind MOVED: bytes in by value, bytes in by reference, bytes out."""
     return fields[4], (int(fields[8]) << _PART) + int(fields[9]), int(fields[1])
 
 
-def _bytes_at(location: Any) -> int:
+def _bytes_at(location: Location) -> int:
     return sum(length for _, length in location[2])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _CHAIN_MAX = 16  # arbitrary; a retry loop can chain thousands of contexts, and the last ones are enough
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on classes made by Python code, clear on those written in C
-_ARGS: Any = vars(BaseException)["args"]
+_ARGS: types.GetSetDescriptorType = vars(BaseException)["args"]
 _NATIVE = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _PLAIN = (str, int, float, bool, bytes, type(None))
 _REPR_MAX = 2000  # characters; enough to recognise a value, and few enough for an error
@@ -316,7 +316,7 @@ def _plain_or_repr(value: object) -> bytes | str:
     return pickle.dumps(value) if small else _safe(repr, value)[:_REPR_MAX]
 
 
-def _value(packed: bytes | str) -> Any:
+def _value(packed: bytes | str) -> object:
     try:
         return pickle.loads(packed) if isinstance(packed, bytes) else packed
     except KeyboardInterrupt:
@@ -340,9 +340,9 @@ def unpack(packed: JsonObject) -> BaseException:
             pass
     bases: list[type[BaseException]] = []
     for cls in map(_value, packed["classes"]):
-        is_exception = isinstance(cls, type) and issubclass(cls, BaseException)
-        if is_exception and not any(issubclass(known, cls) for known in bases):
-            bases.append(cls)
+        if isinstance(cls, type) and issubclass(cls, BaseException):
+            if not any(issubclass(known, cls) for known in bases):
+                bases.append(cls)
     for chosen in (tuple(bases), tuple(bases[:1]), (Exception,)):
         try:
             stand_in = _stand_in(packed, chosen)

@@ -37,11 +37,16 @@ does, and passes the evidence here as *facts*. Runs in every process and on ever
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sundog.exception_base import RayError as RayError
 from sundog.exception_base import RayTaskError as RayTaskError
 from sundog.exception_base import _rebuild_error, _rebuild_task_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sundog.plain import JsonObject
 
 for _each in (RayError, RayTaskError, _rebuild_error, _rebuild_task_error):
     _each.__module__ = __name__  # as users read it, and as pickles name it
@@ -394,7 +399,7 @@ class DeadlockError(RayError):
     """
 
     default = "This wait would never end: what it waits for waits for it."
-    cycle: Any = ()
+    cycle: Sequence[JsonObject] = ()
 
 
 class TaskTimeoutError(RayError, TimeoutError):

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Any
 
 # What node and zygote import besides the standard library and sundog. The packages of the command line are
 # not needed.
@@ -65,7 +64,7 @@ class Ours:
         places = self.places.get(name)
         if places is None:
             return None
-        finder: Any = sys.modules["_frozen_importlib_external"]
+        finder = sys.modules["_frozen_importlib_external"]
         found: ModuleSpec | None = finder.PathFinder.find_spec(name, places)
         return found
 

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import Any
 
 _PROFILER_ID = 2  # sys.monitoring.PROFILER_ID
 
@@ -24,7 +23,7 @@ else:
     profiler = sys.getprofile
 
 
-def load(name: str) -> Any:
+def load(name: str) -> ModuleType:
     """Import a module; while a profiler is at work, in a thread that it does not look at.
 
     From Python 3.12 on cProfile looks at all threads of the process, so there a first call shows its imports.

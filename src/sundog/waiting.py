@@ -6,18 +6,20 @@ waits to be taken, or it has ended. Owns no state beyond one call. Any thread of
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 from sundog.engines.local import LocalEngine
 from sundog.generator import ObjectRefGenerator
 from sundog.owner.core import Owner
+from sundog.refs import ObjectRef
 
 W = TypeVar("W")
+Waitable = TypeVar("Waitable", bound="ObjectRef[object] | ObjectRefGenerator[object]")
 
 
 def wait_mixed(
-    engine: LocalEngine, refs_and_generators: list[object], num_returns: int, timeout_s: float | None
-) -> tuple[list[Any], list[Any]]:
+    engine: LocalEngine, refs_and_generators: list[Waitable], num_returns: int, timeout_s: float | None
+) -> tuple[list[Waitable], list[Waitable]]:
     """The waitables that are ready (at most `num_returns`) and all others, each in the order given."""
     waiting = _Waiting(engine.owner, refs_and_generators, num_returns)
     waiting.register()
@@ -32,10 +34,10 @@ def wait_mixed(
     return waiting.split()
 
 
-class _Waiting:
+class _Waiting(Generic[Waitable]):
     """One call of `wait`: woken by each waitable that becomes ready, done when enough are."""
 
-    def __init__(self, owner: Owner, waitables: list[Any], num_returns: int) -> None:
+    def __init__(self, owner: Owner, waitables: list[Waitable], num_returns: int) -> None:
         self.owner = owner
         self.waitables = waitables
         self.num_returns = num_returns
@@ -92,7 +94,7 @@ class _Waiting:
         with self.owner.lock:
             return sum(1 for each in self.waitables if self._is_ready(each)) >= self.num_returns
 
-    def _is_ready(self, waitable: Any) -> bool:
+    def _is_ready(self, waitable: ObjectRef[object] | ObjectRefGenerator[object]) -> bool:
         if isinstance(waitable, ObjectRefGenerator):
             return self.owner.streams.peek_ready(waitable._task_id)
         return waitable._id in self.owner.ready
@@ -103,10 +105,10 @@ class _Waiting:
             if not self.owner.reactor.leader:
                 self.owner.reactor.pump()
 
-    def split(self) -> tuple[list[object], list[object]]:
+    def split(self) -> tuple[list[Waitable], list[Waitable]]:
         """The first `num_returns` that are ready, and everything else."""
-        ready: list[object] = []
-        rest: list[object] = []
+        ready: list[Waitable] = []
+        rest: list[Waitable] = []
         with self.owner.lock:
             for each in self.waitables:
                 (ready if len(ready) < self.num_returns and self._is_ready(each) else rest).append(each)

@@ -42,8 +42,10 @@ def test_the_context_is_taken_out_and_an_inner_call_makes_no_span() -> None:
     carrier = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
     assert spans.traced_function(plain)(1, _ray_trace_ctx=carrier) == 2
     assert spans.traced_function(plain)(1) == 2
-    assert list(spans.traced_function(generator)(3, _ray_trace_ctx=carrier)) == [0, 1, 2]
-    assert asyncio.run(spans.traced_function(coroutine)(4, _ray_trace_ctx=carrier)) == 8
+    made: Any = spans.traced_function(generator)
+    assert list(made(3, _ray_trace_ctx=carrier)) == [0, 1, 2]
+    made = spans.traced_function(coroutine)
+    assert asyncio.run(made(4, _ray_trace_ctx=carrier)) == 8
 
 
 class Base:

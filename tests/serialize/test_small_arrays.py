@@ -124,7 +124,7 @@ def test_refs_beside_small_arrays_are_built_as_their_reader_wants(count: int) ->
         built.append(each)
         return "here"
 
-    found = unpack_with(meta, buffers, build)
+    found: Any = unpack_with(meta, buffers, build)
     assert built == [oid] and found[0] == "here"
     assert not any(array.flags.writeable for array in found[1:])
 

@@ -28,7 +28,7 @@ def test_a_plain_constructor_sees_the_loop_and_may_start_tasks_in_it(loop: async
         async def count(self, number: int) -> int:
             return number
 
-    made = make_in_loop(Actor, (1,), {"step": 2}, loop)
+    made: Any = make_in_loop(Actor, (1,), {"step": 2}, loop)
     assert made.loop is loop
     assert loop.run_until_complete(made.task) == 3
 
@@ -42,7 +42,8 @@ def test_a_constructor_that_is_a_coroutine_is_awaited(
             await asyncio.sleep(0)
             self.done = True
 
-    assert make_in_loop(Actor, (), {}, loop if own_loop else None).done
+    made: Any = make_in_loop(Actor, (), {}, loop if own_loop else None)
+    assert made.done
 
 
 @pytest.mark.parametrize("raised", [ValueError("no"), SystemExit(3), KeyboardInterrupt()])

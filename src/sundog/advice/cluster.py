@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from itertools import pairwise
-from typing import Any
 
 from sundog.advice.findings import LEAST_SHARE, Finding
 from sundog.observe.index import Index
-from sundog.plain import plain
+from sundog.plain import JsonObject, plain
 
 Spans = list[tuple[float, float]]
 
@@ -180,13 +179,13 @@ def _queued(index: Index) -> Spans:
     )
 
 
-def demands(index: Index) -> list[tuple[float, dict[str, Any]]]:
+def demands(index: Index) -> list[tuple[float, JsonObject]]:
     """What the cluster said of its demands, at each change; empty for a session that is on no Ray cluster."""
     rows = index.rows("SELECT at_s, json FROM facts WHERE kind = 'demand' ORDER BY at_s")
     return [(at_s, json.loads(text)) for at_s, text in rows]
 
 
-def _wanted(looks: list[tuple[float, dict[str, Any]]], node: NodePlace) -> Spans:
+def _wanted(looks: list[tuple[float, JsonObject]], node: NodePlace) -> Spans:
     """When something waited that the node could have run: a task for a GPU may wait beside any number of CPUs."""
     spans = []
     for (at_s, look), (next_s, _) in pairwise([*looks, (node.until_s, {})]):
@@ -230,7 +229,7 @@ def _autoscaler(index: Index, length_s: float) -> list[Finding]:
     ]
 
 
-def _launching(look: dict[str, Any]) -> bool:
+def _launching(look: JsonObject) -> bool:
     return any(each["kind"] == "launching" for each in look["launches"])
 
 

@@ -18,14 +18,17 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    import pluggy
+
     from sundog.observe.sessions import Opened
+    from sundog.plain import JsonMapping, JsonObject
 
 MARK = "sundog_baseline"
 FILE = "sundog-baselines.json"
@@ -61,7 +64,7 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, pluggy.Result[object], None]:
     """Compare the session of a marked test with the stored one."""
     mark = item.get_closest_marker(MARK)
     if mark is None:
@@ -82,7 +85,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
         outcome.force_exception(failure)
 
 
-def _judge(config: pytest.Config, name: str, sessions: list[Opened], limits: Mapping[str, Any]) -> None:
+def _judge(config: pytest.Config, name: str, sessions: list[Opened], limits: JsonMapping) -> None:
     from sundog.advice.comparison import SessionFigures, breaches, figures_of
 
     unknown = set(limits) - {"slower", "larger"}
@@ -114,7 +117,7 @@ def _judge(config: pytest.Config, name: str, sessions: list[Opened], limits: Map
         )
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> JsonObject:
     try:
         found = json.loads(file.read_text())
     except FileNotFoundError:

@@ -13,7 +13,6 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from sundog import events
 from sundog.advice.contention import held_actors, power_of, untangle
@@ -24,7 +23,7 @@ from sundog.ids import number_of
 from sundog.observe import schema
 from sundog.observe.index import Index
 from sundog.observe.sessions import Opened
-from sundog.plain import plain
+from sundog.plain import JsonMapping, JsonObject, SqlRow, plain
 
 NODES_MAX = 30_000
 _LATE_S = 0.002
@@ -215,7 +214,7 @@ class _RunReader:
             node.resources = alike[-1].resources
             self.nodes.append(node)
 
-    def _again(self, node: Node, row: tuple[Any, ...]) -> None:
+    def _again(self, node: Node, row: SqlRow) -> None:
         _, _, _, _, process, _, start, end, flags, cpu, peak, _ = row
         node.attempts += 1
         node.runs = (*node.ran(), (start, end, process or 0))
@@ -227,7 +226,7 @@ class _RunReader:
         node.peak_bytes = max(node.peak_bytes, peak or 0)
         node.failed, node.lost = bool(flags & events.FAILED), bool(flags & schema.LOST)
 
-    def _fold(self, node: Node, row: tuple[Any, ...]) -> None:
+    def _fold(self, node: Node, row: SqlRow) -> None:
         task_id, _, _, _, _, _, start, end, _, cpu, peak, _ = row
         node.count += 1
         node.work_s += max(0.0, end - start)
@@ -284,7 +283,7 @@ class _RunReader:
                 found[bytes.fromhex(facts["driver"])] = facts["row"]
         return found
 
-    def _bounds(self, jobs: Mapping[bytes, Mapping[str, Any]]) -> tuple[float, float]:
+    def _bounds(self, jobs: Mapping[bytes, JsonMapping]) -> tuple[float, float]:
         begins = [row["start_time"] / 1000 for row in jobs.values() if row.get("start_time")]
         ends = [row["end_time"] / 1000 for row in jobs.values() if row.get("end_time")]
         first = self.index.one("SELECT min(submit_s) FROM attempts")
@@ -300,7 +299,7 @@ class _RunReader:
             return began, max(self.now, began)
         return began, max([*ends, last or began, began])
 
-    def _programs(self, jobs: Mapping[bytes, Mapping[str, Any]], began: float, ended: float) -> list[Program]:
+    def _programs(self, jobs: Mapping[bytes, JsonMapping], began: float, ended: float) -> list[Program]:
         found = []
         first: dict[bytes, float] = {}
         for node in self.nodes:
@@ -318,7 +317,7 @@ class _RunReader:
             found.append(Program(id_, first_s, max(begin, end) - began, [], joined_s=joined if told else 0.0))
         return found
 
-    def _used(self) -> dict[str, dict[str, Any]]:
+    def _used(self) -> dict[str, JsonObject]:
         """What each driver said of its own time, at its end or in answer to a command."""
         rows = self.index.rows("SELECT subject, json FROM facts WHERE kind = 'used' ORDER BY at_s")
         return {subject: json.loads(text) for subject, text in rows}

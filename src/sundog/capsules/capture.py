@@ -18,12 +18,14 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sundog import secrecy, trust
-from sundog.capsules.rows import SUFFIX, Contents, Header, Lent, Outcome, Packed, write
+from sundog.capsules.rows import SUFFIX, Contents, Header, Lent, Outcome, Packed, ProcessFields, write
 from sundog.config import user_environ
 from sundog.profilers import loaded
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from sundog.store.segments import Location
 
 _FIRST = 20  # arbitrary: enough to see whether failures are alike
 _THEN_S = 1.0
@@ -33,13 +35,13 @@ _SAMPLE_BYTES = 1 << 20
 _RESULT_MAX_BYTES = 16 << 20
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # (meta, location) of the wire -> views of the buffers; raises if they are gone.
-View = Callable[[tuple[Any, ...], bytes], list[memoryview]]
+View = Callable[["Location", bytes], list[memoryview]]
 
 
 class Randomness(NamedTuple):
     """The states of the random generators before a run."""
 
-    python: object = None
+    python: tuple[object, ...] | None = None
     numpy: object = None
 
 
@@ -47,7 +49,7 @@ def note_randomness() -> Randomness:
     """The states as they are now."""
     import random
 
-    random_numbers: Any = loaded("numpy.random")
+    random_numbers = loaded("numpy.random")
     return Randomness(random.getstate(), random_numbers.get_state() if random_numbers is not None else None)
 
 
@@ -88,7 +90,7 @@ class Packer:
         _, oid, meta, location = args
         return self.value(meta, location, oid)
 
-    def value(self, meta: bytes, location: tuple[Any, ...] | None, oid: bytes) -> Packed:
+    def value(self, meta: bytes, location: Location | None, oid: bytes) -> Packed:
         """One value of the wire."""
         self._left -= len(meta)
         if location is None:
@@ -178,7 +180,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def surroundings() -> dict[str, Any]:
+def surroundings() -> ProcessFields:
     """The fields of `Contents` that are the process's, not the task's."""
     folder = ""
     with contextlib.suppress(OSError):

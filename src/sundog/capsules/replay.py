@@ -14,8 +14,8 @@ import mmap
 import os
 import random
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from sundog.capsules import capture
 from sundog.capsules.rows import Contents, Header, Lent, Outcome, Packed
@@ -48,7 +48,7 @@ class LostRef:
 class Prepared(NamedTuple):
     """A run that is ready to begin."""
 
-    function: Any  # the function as the user wrote it
+    function: Callable[..., object]  # the function as the user wrote it
     args: tuple[object, ...]
     kwargs: dict[str, object]
     remark: str  # what differs from the recorded run; "" if nothing does
@@ -60,7 +60,7 @@ class Prepared(NamedTuple):
             import asyncio
 
             return asyncio.run(_to_end(result))
-        if hasattr(result, "__next__") and hasattr(result, "gi_frame"):
+        if isinstance(result, Iterator) and hasattr(result, "gi_frame"):
             return list(result)
         return result
 
@@ -110,11 +110,12 @@ def prepare(header: Header, contents: Contents, *, from_source: bool = False) ->
     return Prepared(function, args, kwargs, remark)
 
 
-def _load(blob: bytes, header: Header) -> object:
+def _load(blob: bytes, header: Header) -> Callable[..., object]:
     import pickle
 
     try:
-        return pickle.loads(blob)
+        found: Callable[..., object] = pickle.loads(blob)
+        return found
     except Exception as error:
         raise CannotReplay(
             f"{header.function} cannot be loaded here: {type(error).__name__}: {error}. Run this where its modules are "
@@ -122,7 +123,9 @@ def _load(blob: bytes, header: Header) -> object:
         ) from error
 
 
-def _actor(header: Header, contents: Contents, cls: Any, from_source: bool) -> tuple[object, str]:
+def _actor(
+    header: Header, contents: Contents, cls: Callable[..., object], from_source: bool
+) -> tuple[object, str]:
     import pickle
 
     if contents.actor_state:
@@ -206,7 +209,7 @@ def _borrow(lent: Lent) -> list[memoryview]:
 
 
 # ---------------------------------------------------------------------- the code as it is now
-def _from_file(header: Header, before: object) -> object:
+def _from_file(header: Header, before: Callable[..., object]) -> Callable[..., object]:
     """The function or class as its file defines it now.
 
     The file's imports, definitions and constants are run, in the names that the function had; its other statements are
@@ -231,9 +234,10 @@ def _from_file(header: Header, before: object) -> object:
     found: object = names.get(wanted[0])
     for part in wanted[1:]:
         found = getattr(_own(found), part, None)
-    if found is None:
+    own = _own(found)
+    if not callable(own):
         raise CannotReplay(f"{path} defines no {'.'.join(wanted)} at its top level any more.")
-    return _own(found)
+    return own
 
 
 def _globals_of(target: object) -> dict[str, object]:

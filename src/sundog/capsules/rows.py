@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -103,8 +103,16 @@ class Contents(NamedTuple):
     environ: dict[str, str]
     folder: str
     import_paths: tuple[str, ...]
-    random_state: Any  # as random.getstate() gives it
+    random_state: tuple[object, ...] | None  # as random.getstate() gives it
     numpy_state: Any
+
+
+class ProcessFields(TypedDict):
+    """The fields of `Contents` that are the process's, not the task's."""
+
+    environ: dict[str, str]
+    folder: str
+    import_paths: tuple[str, ...]
 
 
 def write(path: str, header: Header, contents: Contents) -> int:

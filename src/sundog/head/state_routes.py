@@ -18,7 +18,7 @@ import json
 import queue
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -31,6 +31,7 @@ from sundog.util.state.schema import KINDS
 
 if TYPE_CHECKING:
     from sundog.head.desk import HeadDesk
+    from sundog.plain import JsonObject
 
 Filter = tuple[str, str, str]
 _WAITING_PIECES = 16
@@ -70,7 +71,9 @@ class StateRoutes:
             return reply(None, status=400, text=str(error))
         return reply(_counted(found, total))
 
-    def _rows(self, kind: str, filters: list[Filter], limit: int, detail: bool) -> tuple[list[Any], int]:
+    def _rows(
+        self, kind: str, filters: list[Filter], limit: int, detail: bool
+    ) -> tuple[list[JsonObject], int]:
         address = self.desk.address
         if kind == "cluster_events":
             return api.list_cluster_events(address, filters), 0

@@ -14,7 +14,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from sundog.config import user_environ
@@ -252,7 +252,7 @@ class JobSubmissionClient:
 
     def list_jobs(self) -> list[JobDetails]:
         """Every job of the session: submitted ones, then programs that joined by themselves."""
-        return [JobDetails.of(each) for each in self._json("GET", "/api/jobs/")]
+        return [JobDetails.of(each) for each in json.loads(self._answer("GET", "/api/jobs/"))]
 
     def get_job_logs(self, job_id: str) -> str:
         """All that a job's entrypoint printed."""
@@ -337,12 +337,16 @@ class JobSubmissionClient:
         return f"gcs://{name}"
 
     # ------------------------------------------------------------------ requests
-    def _json(self, method: str, path: str, asked: object = None) -> Any:
+    def _json(self, method: str, path: str, asked: object = None) -> JsonObject:
+        found: JsonObject = json.loads(self._answer(method, path, asked))
+        return found
+
+    def _answer(self, method: str, path: str, asked: object = None) -> bytes:
         body = json.dumps(asked).encode() if asked is not None else None
         status, answer = self._send(method, path, body, "application/json")
         if status != 200:
             raise RuntimeError(_reason(status, answer))
-        return json.loads(answer)
+        return answer
 
     def _send(
         self, method: str, path: str, body: bytes | None = None, kind: str | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sundog.exceptions import ActorAlreadyExistsError, RuntimeEnvSetupError
 from sundog.ids import PROCESS_BYTES
-from sundog.node.rows import Environment, Process
+from sundog.node.rows import Environment, Process, registration_of
 from sundog.state.actors import (
     DEAD,
     ActorInstruction,
@@ -102,7 +102,7 @@ class ActorKeeper:
     def uses(self, env_key: str) -> bool:
         """Whether a detached actor may need this environment again."""
         return any(
-            row.detached and row.state != DEAD and _spec(row)["lease"].env_key == env_key
+            row.detached and row.state != DEAD and registration_of(row)["lease"].env_key == env_key
             for row in self.actors.rows()
         )
 
@@ -163,7 +163,7 @@ class ActorKeeper:
         """The constructor's arguments are ready."""
         row = self.actors.get(message.actor_id)
         if row is not None:
-            spec = _spec(row)
+            spec = registration_of(row)
             spec["args"], spec["extra"] = message.args, message.extra
             self.do(self.actors.start(message.actor_id, self.node.now()))
 
@@ -202,7 +202,7 @@ class ActorKeeper:
         actor_id = message.actor_id
         row = self.actors.get(actor_id)
         if row is not None:
-            _spec(row).update({"repr_name": message.shown, "created": True})
+            registration_of(row).update({"repr_name": message.shown, "created": True})
             owner = self.node.processes.get(row.owner)
             if owner is not None:
                 # The creator counts the refs that the constructor keeps, even if it never calls the actor.
@@ -216,7 +216,7 @@ class ActorKeeper:
         actor_id = message.actor_id
         row = self.actors.get(actor_id)
         if row is not None:
-            _spec(row)["error_text"] = message.text
+            registration_of(row)["error_text"] = message.text
         process.exit_type = "USER_ERROR"
         process.kill_reason, process.intended = f"its constructor raised:\n{message.text}", True
         self.do(self.actors.init_failed(actor_id, message.error, message.incarnation, self.node.now()))
@@ -277,7 +277,7 @@ class ActorKeeper:
         assert isinstance(actor_id, bytes)
         row = self.actors.get(actor_id)
         if row is not None and row.asked:
-            spec = _spec(row)["lease"]
+            spec = registration_of(row)["lease"]
             self.node.do(self._want(row, spec, 1))
             self.node.wake_ticks()
 
@@ -301,7 +301,10 @@ class ActorKeeper:
     def environment_failed(self, environment: Environment) -> None:
         """No worker of this environment will ever come up: actors that wait for one are refused."""
         for row in list(self.actors.rows()):
-            if row.state not in (DEAD, "ALIVE") and _spec(row)["lease"].env_key == environment.env_key:
+            if (
+                row.state not in (DEAD, "ALIVE")
+                and registration_of(row)["lease"].env_key == environment.env_key
+            ):
                 self.refuse(row, _environment_error(row, environment))
 
     def refuse(self, row: ActorRow, error: Exception) -> None:
@@ -327,7 +330,7 @@ class ActorKeeper:
             elif isinstance(step, Unplace):
                 row = self.actors.get(step.actor_id)
                 if row is not None:
-                    spec = _spec(row)["lease"]
+                    spec = registration_of(row)["lease"]
                     self.node.do(self._want(row, spec, 0))
             elif isinstance(step, Construct):
                 self._construct(step)
@@ -337,14 +340,14 @@ class ActorKeeper:
                 self._publish(step.actor_id, step.state, step.worker, step.incarnation, step.cause)
 
     def _want(self, row: ActorRow, spec: LeaseSpec, count: int) -> list[Instruction]:
-        tenant = self.node.tenancy.of(_spec(row)["job_id"])
+        tenant = self.node.tenancy.of(registration_of(row)["job_id"])
         return self.node.leases.want(row.actor_id, row.actor_id, spec, count, self.node.now(), tenant)
 
     def _place(self, step: PlaceActor) -> None:
         row = self.actors.get(step.actor_id)
         if row is None or not row.asked or row.incarnation != step.incarnation:
             return  # the actor ended while it waited for its restart
-        spec = _spec(row)["lease"]
+        spec = registration_of(row)["lease"]
         environment = self.node.workers.environments.get(spec.env_key)
         if environment is not None and environment.error:
             self.refuse(row, _environment_error(row, environment))
@@ -357,15 +360,15 @@ class ActorKeeper:
         worker = self.node.processes.get(step.worker)
         if row is None or worker is None:
             return
-        spec = _spec(row).copy()
+        spec = registration_of(row).copy()
         grant = self._leases[step.actor_id]
         spec.pop("lease")
         spec["setup"] = {**spec["setup"], "accelerators": grant.accelerators}
         spec["owner"] = row.owner
         worker.line.send(ConstructActor(step.actor_id, step.incarnation, spec))
-        _spec(row)["node_id"] = worker.node_id.hex()
+        registration_of(row)["node_id"] = worker.node_id.hex()
         # the pid of its last process, for questions after that process is gone
-        _spec(row)["pid"] = worker.pid
+        registration_of(row)["pid"] = worker.pid
         for caller, fd in self._lanes.pop(step.actor_id, []):
             process = self.node.processes.get(caller)
             if process is None:
@@ -412,7 +415,7 @@ class ActorKeeper:
 
     def _slim(self, row: ActorRow) -> None:
         """Keep of an actor that has ended what people ask for."""
-        spec = _spec(row)
+        spec = registration_of(row)
         row.spec = {key: value for key, value in spec.items() if key in _EPITAPH}
         if self.actors.has_name(row):
             row.spec["handle"] = spec["handle"]  # the actor can still be found by its name
@@ -429,13 +432,7 @@ class ActorKeeper:
 
 def _environment_error(row: ActorRow, environment: Environment) -> Exception:
     return RuntimeEnvSetupError(
-        f"The runtime environment of actor {_spec(row)['class_name']} ({row.actor_id.hex()}) could not be set "
-        f"up: {environment.error}",
+        f"The runtime environment of actor {registration_of(row)['class_name']} ({row.actor_id.hex()}) could not be "
+        f"set up: {environment.error}",
         **{**environment.facts, "actor_id": row.actor_id.hex()},
     )
-
-
-def _spec(row: ActorRow) -> Registration:
-    assert isinstance(row.spec, dict)
-    spec: Registration = row.spec  # type: ignore[assignment]
-    return spec

@@ -7,9 +7,9 @@ blocked for long, it does nothing at all, and has not even loaded the search.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sundog.node.rows import Process
+from sundog.node.rows import Process, registration_of
 from sundog.wire.control import Deadlock, Stalled, TellWaits, WaitsTold
 
 if TYPE_CHECKING:
@@ -107,5 +107,5 @@ class Deadlocks:
 
         process = self.node.processes.get(process_id)
         row = self.node.keeper.actors.on_worker(process_id)
-        spec: Any = row.spec if row is not None else {}
-        return WaitingParty(process.pid if process is not None else 0, spec.get("class_name", ""))
+        class_name = registration_of(row)["class_name"] if row is not None else ""
+        return WaitingParty(process.pid if process is not None else 0, class_name)

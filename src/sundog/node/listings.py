@@ -11,11 +11,11 @@ import json
 import os
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from sundog.node.rows import Environment, Job, Process
+from sundog.node.rows import Environment, Job, Process, registration_of
 from sundog.plain import JsonObject
-from sundog.state.actors import DEAD
+from sundog.state.actors import DEAD, ActorRow
 from sundog.store import places
 from sundog.wire.cause import KERNEL_OOM, MEMORY, Cause
 
@@ -107,10 +107,10 @@ class Listings:
         """Every actor, the dead ones included."""
         return [self.actor(row) for row in self.node.keeper.actors.rows()]
 
-    def actor(self, row: Any) -> Row:
+    def actor(self, row: ActorRow) -> Row:
         """One actor."""
         process = self.node.processes.get(row.worker) if row.worker else None
-        spec = row.spec
+        spec = registration_of(row)
         pid = process.pid if process else spec.get("pid", 0)
         strategy = spec["lease"].strategy
         return {
@@ -129,7 +129,7 @@ class Listings:
             "num_restarts": row.incarnation,
             "num_restarts_due_to_lineage_reconstruction": 0,
             "num_restarts_due_to_node_preemption": 0,
-            "placement_group_id": strategy[1].hex() if strategy[0] == "pg" else None,
+            "placement_group_id": _group_of(strategy),
             "repr_name": spec.get("repr_name", ""),
             "call_site": spec.get("call_site") or None,
             "label_selector": dict(spec["lease"].label_selector),
@@ -143,7 +143,7 @@ class Listings:
         return [
             {
                 "actor_id": row.actor_id.hex(),
-                "class_name": row.spec["class_name"],  # type: ignore[index]
+                "class_name": registration_of(row)["class_name"],
                 "name": row.name,
                 "ago_s": self.node.now() - row.changed_at,
                 "why": self._cause_text(row),
@@ -155,7 +155,7 @@ class Listings:
         """Facts of constructors that have not run, or not to their end: as an owner tells of its tasks."""
         facts = []
         for row in self.node.keeper.actors.rows():
-            spec: Any = row.spec
+            spec = registration_of(row)
             state = _CREATION_STATES.get(row.state, "")
             if row.state == DEAD and not spec.get("created"):
                 state = "FAILED"
@@ -174,7 +174,7 @@ class Listings:
                     "kind": "actor_creation",
                     "actor": row.actor_id.hex(),
                     "resources": dict(spec["lease"].resources),
-                    "pg": strategy[1].hex() if strategy[0] == "pg" else "",
+                    "pg": _group_of(strategy) or "",
                     "submit_s": spec["submit_s"],
                     "job": spec["job_id"].hex(),
                     "state": state,
@@ -359,7 +359,7 @@ class Listings:
             "error": env.error or None,
         }
 
-    def _death_cause(self, row: Any, pid: int) -> Row:
+    def _death_cause(self, row: ActorRow, pid: int) -> Row:
         if isinstance(row.cause, bytes) and pid:
             return {"creation_task_failure_context": {"formatted_exception_string": self._cause_text(row)}}
         return {
@@ -371,17 +371,20 @@ class Listings:
                 "pid": pid,
                 "name": row.name,
                 "ray_namespace": row.namespace,
-                "class_name": row.spec["class_name"],
+                "class_name": registration_of(row)["class_name"],
                 "actor_id": row.actor_id.hex(),
                 "never_started": not pid,
                 "reason": _death_reason(row.cause),
             }
         }
 
-    def _cause_text(self, row: Any) -> str:
+    def _cause_text(self, row: ActorRow) -> str:
         if isinstance(row.cause, bytes):
             # A pickled error of the user's class, which the node does not unpickle: the worker sent its text.
-            return str(row.spec.get("error_text") or "its constructor, or an argument of it, raised an error")
+            return str(
+                registration_of(row).get("error_text")
+                or "its constructor, or an argument of it, raised an error"
+            )
         cause = self.node.keeper.in_words(row.cause)
         return cause.text() if isinstance(cause, Cause) else str(cause or "")
 
@@ -405,6 +408,11 @@ def _exit_type(cause: Cause) -> str:
         by_itself = cause.reason.startswith(("sys.exit(0)", "sys.exit(None)", "its task was cancelled"))
         return "INTENDED_USER_EXIT" if by_itself else "INTENDED_SYSTEM_EXIT"
     return "INTENDED_USER_EXIT" if cause.exit_code == 0 else "SYSTEM_ERROR"
+
+
+def _group_of(strategy: tuple[object, ...]) -> str | None:
+    group = strategy[1] if strategy[0] == "pg" else None
+    return group.hex() if isinstance(group, bytes) else None
 
 
 def _death_reason(cause: object) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from sundog.node.rows import Process
+from sundog.node.rows import Process, registration_of
 from sundog.plain import plain
 from sundog.wire.control import Look, Looked
 from sundog.wire.looks import PULSE, Who
@@ -100,7 +100,6 @@ class Looks:
     def _who(self, process: Process, state: str) -> Who:
         node = self.node
         row = node.keeper.actors.on_worker(process.process_id)
-        spec: Any = row.spec if row is not None else {}
         job = node.jobs.get(process.job_id) if process.kind == "driver" else None
         return Who(
             process.pid,
@@ -110,7 +109,7 @@ class Looks:
             process.job_id.hex(),
             process.started_at,
             row.actor_id.hex() if row is not None else "",
-            spec.get("class_name", ""),
+            registration_of(row)["class_name"] if row is not None else "",
             row.name or "" if row is not None else "",
             job.entrypoint if job is not None else "",
         )

@@ -11,12 +11,12 @@ import os
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
 from sundog.ids import PROCESS_BYTES, random_id
 from sundog.node.listings import Listings, group_stats
-from sundog.node.rows import Process
+from sundog.node.rows import Process, registration_of
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
 from sundog.wire import requests as ask
@@ -111,7 +111,7 @@ class Asker(NamedTuple):
         self.process.line.send(Answer(self.number, True, value))
 
 
-Route = tuple[type[Row], Callable[[Asker, Any], object]]
+Route = tuple[type[Row], Callable[..., object]]  # a request, and what answers it: takes Asker and request
 
 
 def answered(row: type[R], method: Callable[[Asker, R], object]) -> tuple[str, Route]:
@@ -372,8 +372,7 @@ class Requests:
                 f"There is no live actor named {name!r} in namespace {namespace!r}. Names: {names}. "
                 "See: sundog.util.list_named_actors(all_namespaces=True)"
             )
-        assert isinstance(row.spec, dict)
-        return row.actor_id, row.spec["handle"]
+        return row.actor_id, registration_of(row)["handle"]
 
     def _actor_info(self, _asker: Asker, request: ask.ActorInfo) -> dict[str, object] | None:
         """State and process of one actor; None if it cannot be of this session."""
@@ -575,16 +574,16 @@ class Requests:
             node.keeper.refuse(
                 row,
                 ActorUnschedulableError(
-                    f"Actor {row.spec['class_name']} ({row.actor_id.hex()}) can never be placed: {step.reason}.",  # type: ignore[index]
+                    f"Actor {registration_of(row)['class_name']} ({row.actor_id.hex()}) can never be "
+                    f"placed: {step.reason}.",
                     actor_id=row.actor_id.hex(),
                 ),
             )
             return
         process = node.processes.get(row.owner)
         if process is not None:
-            assert isinstance(row.spec, dict)
             resources = dict(step.spec.placement or step.spec.resources)
-            process.line.send(ActorInfeasible(row.spec["class_name"], resources, step.reason))
+            process.line.send(ActorInfeasible(registration_of(row)["class_name"], resources, step.reason))
 
     def environment_failed(self, env_key: str, text: str, facts: dict[str, object]) -> None:
         """A runtime environment cannot be set up: fail what waits for it."""

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sundog.job_spec import JobSpec
 from sundog.net.loop import Line
 from sundog.plain import field, plain
+
+if TYPE_CHECKING:
+    from sundog.state.actors import ActorRow
+    from sundog.wire.dicts import Registration
+
+
+def registration_of(row: ActorRow) -> Registration:
+    """What an actor was registered with: the pure state keeps it and does not look into it."""
+    assert isinstance(row.spec, dict)
+    spec: Registration = row.spec  # type: ignore[assignment]
+    return spec
 
 
 @plain()

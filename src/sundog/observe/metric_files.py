@@ -24,7 +24,7 @@ import os
 import time
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sundog.plain import field, plain
 from sundog.room import reserve
@@ -202,13 +202,18 @@ def _read_file(path: str) -> list[Series]:
 
 def _key(text: bytes) -> SeriesKey | None:
     try:
-        return _key_of(json.loads(text))
+        return _key_of(*json.loads(text))
     except (ValueError, TypeError):
         return None
 
 
-def _key_of(fields: list[Any]) -> SeriesKey:
-    name, kind, description, tags, boundaries = fields
+def _key_of(
+    name: object,
+    kind: str,
+    description: object,
+    tags: Iterable[tuple[object, object]],
+    boundaries: Iterable[float],
+) -> SeriesKey:
     if kind not in (COUNTER, GAUGE, HISTOGRAM):
         raise ValueError(kind)
     pairs = tuple((str(key), str(value)) for key, value in tags)
@@ -254,9 +259,9 @@ def _load(session_path: str) -> Folded:
     try:
         with open(f"{session_path}/{FOLDER}/{_FOLDED}", encoding="utf-8") as file:
             rows = json.load(file)
-        sums = [Series(_key_of(key), tuple(values)) for key, values in rows["sums"]]
+        sums = [Series(_key_of(*key), tuple(values)) for key, values in rows["sums"]]
         gauges = [
-            (Series(_key_of(key), tuple(values), process), died_s)
+            (Series(_key_of(*key), tuple(values), process), died_s)
             for key, values, process, died_s in rows["gauges"]
         ]
         return Folded({each.key: each for each in sums}, gauges, list(rows["processes"]))

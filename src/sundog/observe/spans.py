@@ -22,7 +22,8 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
 
 from sundog.engines.creation import Creations
 from sundog.owner import context
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 KEYWORD = "_ray_trace_ctx"
 _TRACED = "__sundog_traced__"
+_INIT = "__init__"
 _INSTALL = "Tracing needs OpenTelemetry: pip install 'sundog[otel]'"
 R = TypeVar("R")
 _replaced: list[tuple[type, str, Callable[..., object]]] = []
@@ -73,10 +75,7 @@ def begin(hook: str) -> None:
     install()
     module, _, names = hook.partition(":")
     try:
-        found: Any = import_module(module)
-        for name in names.split("."):
-            found = getattr(found, name)
-        found()
+        attrgetter(names)(import_module(module))()
     except Exception as error:
         raise TracingHookError(
             f"The tracing hook {hook!r} failed in process {os.getpid()}: {type(error).__name__}: {error}. It must be "
@@ -187,13 +186,13 @@ def _produced(name: str, facts: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 # ---------------------------------------------------------------------- running
-def traced_function(function: Callable[..., object]) -> Callable[..., Any]:
+def traced_function(function: Callable[..., object]) -> Callable[..., object]:
     """A function that runs within a span of the trace that it was submitted in."""
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__name__', '')}"
     return _wrapped(function, lambda _args: (f"{name} ray.remote_worker", _task_facts(name)))
 
 
-def trace_class(cls: Any) -> None:
+def trace_class(cls: type) -> None:
     """Have every method of an actor's class run within such a span; once."""
     if _TRACED in vars(cls):
         return
@@ -205,7 +204,8 @@ def trace_class(cls: Any) -> None:
             continue
         setattr(cls, name, _wrapped(method, _method_span(cls.__name__, name)))
     if "__init__" not in vars(cls):
-        cls.__init__ = _wrapped(cls.__init__, _method_span(cls.__name__, "__init__"))
+        init = getattr(cls, _INIT)
+        setattr(cls, _INIT, _wrapped(init, _method_span(cls.__name__, _INIT)))
 
 
 def _method_span(class_name: str, method: str) -> Callable[[object], tuple[str, dict[str, str]]]:

@@ -33,8 +33,6 @@ from sundog.observe.task_states import DRIVER_TASK_ID_PREFIX, rows_of
 from sundog.plain import JsonMapping, JsonObject, SqlRow, plain
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from sundog.observe.timeline import TaskRow
 
 Row = JsonObject
@@ -339,10 +337,10 @@ def _bytes(text: object) -> bytes:
         return b"\0"
 
 
-def _number(text: Any) -> int:
+def _number(text: object) -> int:
     try:
-        return int(text)
-    except (TypeError, ValueError):
+        return int(text) if isinstance(text, (str, int, float)) else -1
+    except ValueError:
         return -1
 
 

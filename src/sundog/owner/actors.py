@@ -16,7 +16,6 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from sundog.exceptions import (
     ActorDiedError,
@@ -259,7 +258,7 @@ class ActorCalls:
         """Locked: send queued calls in order, as many as the socket takes."""
         queue, inflight = link.queue, link.inflight
         while queue and link.sock is not None and len(inflight) < _INFLIGHT_MAX:
-            items: list[Any] = []
+            items: list[Item] = []
             tasks: list[Task] = []
             size = 0
             skipped: list[Task] = []

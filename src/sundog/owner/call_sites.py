@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import time
 from sys import _getframe
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.refs import site_of
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from sundog.events import NoRing, Ring
     from sundog.owner.rows import Fn
 
@@ -28,7 +30,7 @@ MARK = "@"  # stands before the function's name, in the place of the fingerprint
 def note(ring: Ring | NoRing, fn: Fn, task_id: bytes, code: object, at: int) -> None:
     """A function is submitted from here from now on."""
     fn.site_code, fn.site_at = code, at
-    frame: Any = _getframe(1)
+    frame: FrameType | None = _getframe(1)
     while frame is not None and _is_ours(frame.f_globals):
         frame = frame.f_back  # a Pool or a queue submits for the user: find the user's line that called it
     if frame is not None:
@@ -45,8 +47,9 @@ def of_user(ring: Ring | NoRing, otherwise: int, depth: int = 1) -> int:
         otherwise: the number for a call that no code of the user's led to.
         depth: how many frames back the public verb is, on the way that is taken most: those between are passed over.
     """
-    frame: Any = _getframe(depth)
-    if id(frame.f_globals) not in _ours:
+    verb = _getframe(depth)
+    frame: FrameType | None = verb
+    if id(verb.f_globals) not in _ours:
         frame = _getframe(1)  # this instruction is seen for the first time
     while frame is not None:
         if id(frame.f_globals) not in _ours:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.ids import PROCESS_BYTES, result_id, task_of
 from sundog.owner.rows import QUEUED, SENT, WAITING, Task
@@ -137,7 +137,8 @@ def task_facts(basics: Basics, task: Task) -> dict[str, object]:
     """What its owner knows of a task, in words and numbers."""
     fn, link = task.fn, task.actor
     shape = fn.shape
-    strategy: Any = shape.spec.strategy if shape is not None else ("",)
+    group = shape.spec.strategy[1] if shape is not None and shape.spec.strategy[0] == "pg" else b""
+    assert isinstance(group, bytes)
     return {
         "task": task.id.hex(),
         "owner": basics.me.hex(),
@@ -147,7 +148,7 @@ def task_facts(basics: Basics, task: Task) -> dict[str, object]:
         "kind": "task" if link is None else "actor_task",
         "actor": link.actor_id.hex() if link is not None else "",
         "resources": dict(shape.spec.resources) if shape is not None else {},
-        "pg": strategy[1].hex() if strategy[0] == "pg" else "",
+        "pg": group.hex(),
         "submit_s": task.submit_s,
     }
 

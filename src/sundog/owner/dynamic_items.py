@@ -15,7 +15,7 @@ from sundog.refs import ObjectRef
 class DynamicObjectRefGenerator:
     """The value of a num_returns="dynamic" task: iterates over refs to the items it yielded."""
 
-    def __init__(self, refs: list[ObjectRef[Any]]) -> None:
+    def __init__(self, refs: list[ObjectRef[object]]) -> None:
         self._refs = deque(refs)
 
     def __iter__(self) -> Iterator[ObjectRef[Any]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.ids import number_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _RECORDED_S = 1e-3  # a shorter wait is not recorded
 
 
-class ObjectFuture(Future[Any]):
+class ObjectFuture(Future[object]):
     """The future of one object."""
 
     def __init__(self, basics: Basics, getting: Blocking) -> None:

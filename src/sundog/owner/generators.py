@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 from sundog.refs import Counterparts, ObjectRef
 
@@ -48,7 +48,7 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
 
     def _next_sync(self, timeout_s: float | None = None) -> ObjectRef[T_co]:
         streams = self._live()
-        found: Any = None
+        found: bytes | bool | None = None
         key = b"gen:" + self._task_id
 
         def there() -> bool:
@@ -69,7 +69,7 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
         if not there() and not streams.getting.block_until(there, key, timeout_s, target):
             streams.basics.check_open()
             return ObjectRef.nil()
-        if found is False:
+        if not isinstance(found, bytes):
             raise StopIteration
         return ObjectRef(found, self._code, self._at)
 

@@ -21,6 +21,7 @@ from sundog.wire.peers import ToPeer
 
 if TYPE_CHECKING:
     from sundog.wire.dicts import LeaseSetup
+    from sundog.wire.lanes import WireValue
 
 
 class Blocking(Protocol):
@@ -92,10 +93,10 @@ class Recovering(Protocol):
     def argument_lost(self, task: Task, oid: bytes, segment: str) -> None:
         """A worker could not open an argument: the task waits for the argument again."""
 
-    def arrived(self, task: Task, first: int, values: list[object], lane: Lane) -> None:
+    def arrived(self, task: Task, first: int, values: list[WireValue], lane: Lane) -> None:
         """All results of a task that ran again."""
 
-    def item(self, task: Task, index: int, value: object, lane: Lane) -> None:
+    def item(self, task: Task, index: int, value: WireValue, lane: Lane) -> None:
         """One item of a generator that runs again."""
 
     def ended(self, task: Task) -> None:

@@ -34,13 +34,14 @@ from collections.abc import Callable
 from importlib import import_module
 from threading import get_ident
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.owner import fault_dumps, moments
 
-_raw: Any = import_module(
-    "_signal"
-)  # what `signal.signal` calls, whatever name the program imported it under
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
+
+_raw = import_module("_signal")  # what `signal.signal` calls, whatever name the program imported it under
 _set: Callable[[int, object], object] = _raw.signal
 _get: Callable[[int], object] = _raw.getsignal
 _AGAIN_S = 1e-3
@@ -72,7 +73,7 @@ def install(lock: object) -> None:
     """
     global main, _lock
     main, _lock = get_ident(), lock
-    _raw.signal, _raw.getsignal = _signal, _getsignal
+    vars(_raw).update(signal=_signal, getsignal=_getsignal)
     for number in range(1, signal.NSIG):
         found = _get(number)
         if found is not _arrived and callable(found):
@@ -86,7 +87,7 @@ def uninstall() -> None:
     _lock = None
     if get_ident() != main:
         return
-    _raw.signal, _raw.getsignal = _set, _get
+    vars(_raw).update(signal=_set, getsignal=_get)
     for number in list(_handlers):
         if _get(number) is _arrived:
             _set(number, _handlers[number])
@@ -231,7 +232,7 @@ def _disarm() -> None:
         frame.f_trace = None
 
 
-def _trace(frame: FrameType, event: str, _: object) -> Any:
+def _trace(frame: FrameType, event: str, _: object) -> TraceFunction | None:
     """Python's trace function while a frame is watched."""
     global _from_trace, _deciding
     deciding, _deciding = _deciding, True

@@ -17,7 +17,7 @@ wanted of it. What else it returns is there already, or is not needed, and is dr
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import PROCESS_BYTES, index_of, result_id, task_of
@@ -36,6 +36,8 @@ from sundog.wire.peers import CopyGone
 
 if TYPE_CHECKING:
     from sundog.owner.interfaces import Awaiting, Calling, Dispatching
+    from sundog.owner.lanes import Lane
+    from sundog.wire.lanes import WireValue
 
 _ROW_BYTES = 600  # the size of a row without the arguments of its task
 
@@ -332,7 +334,7 @@ class Recovery:
             self._join(task, need)
 
     # ------------------------------------------------------------------ results that come again
-    def arrived(self, task: Task, first: int, values: list[object], lane: object) -> None:
+    def arrived(self, task: Task, first: int, values: list[WireValue], lane: Lane) -> None:
         """All results of a task that ran again, the first of which has the index `first`."""
         basics = self.basics
         wanted, task.rebuilding = task.rebuilding or set(), None
@@ -348,7 +350,7 @@ class Recovery:
             basics.objects.store(oid, full)
         self._missing(task, wanted)
 
-    def item(self, task: Task, index: int, value: object, lane: object) -> None:
+    def item(self, task: Task, index: int, value: WireValue, lane: Lane) -> None:
         """One item of a generator that runs again."""
         oid = result_id(task.id, index)
         if task.lossy is None:
@@ -401,7 +403,7 @@ class Recovery:
         row = self.machine.rows.get(task_id)
         return set(row.live) if row is not None else set()
 
-    def _received(self, value: Any, lane: Any) -> Value:
+    def _received(self, value: WireValue, lane: Lane) -> Value:
         if value[3]:
             self.basics.refs.accept(lane.worker, value[3])
         return (*value, lane if value[2] else None)

@@ -16,7 +16,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from types import CellType, CoroutineType, FrameType, FunctionType, GeneratorType, ModuleType
+from types import (
+    CellType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MemberDescriptorType,
+    ModuleType,
+)
 from typing import Any
 
 from sundog.owner.stacks import PACKAGE_DIR
@@ -89,7 +97,7 @@ class _HolderSearch:
         """The shortest way from `target` to a root; None if none was found in time."""
         return self._walk([(target, (what,))])
 
-    def way_from(self, array: str, holder: Any) -> tuple[str, ...] | None:
+    def way_from(self, array: str, holder: str | tuple[object, object]) -> tuple[str, ...] | None:
         """The same for an array that `holder` holds."""
         if isinstance(holder, str):
             return (array, holder)  # the holder is a variable of a running function
@@ -210,9 +218,11 @@ def _dict_edge(holder: dict[object, object], target: object) -> tuple[bool, str]
     return False, f"[{shown}] of a dict of {len(holder)}"
 
 
-def _suspended_edge(holder: Any, target: object) -> tuple[bool, str]:
+def _suspended_edge(
+    holder: CoroutineType[object, None, object] | GeneratorType[object, None, object], target: object
+) -> tuple[bool, str]:
     what = "coroutine" if isinstance(holder, CoroutineType) else "generator"
-    frame = holder.cr_frame if what == "coroutine" else holder.gi_frame
+    frame: FrameType | None = holder.cr_frame if isinstance(holder, CoroutineType) else holder.gi_frame
     if frame is None:
         return False, f"{what} {holder.__qualname__}"
     name = next((key for key, value in list(frame.f_locals.items()) if value is target), "?")
@@ -236,12 +246,12 @@ def _instance_edge(holder: object, target: object) -> str:
         slots = base.__dict__.get("__slots__", ())
         for slot in (slots,) if isinstance(slots, str) else slots:
             member = base.__dict__.get(slot)
-            if type(member).__name__ == "member_descriptor" and _slot(member, holder) is target:
+            if isinstance(member, MemberDescriptorType) and _slot(member, holder) is target:
                 return f"attribute {slot} of a {name}"
     return f"a {name}"
 
 
-def _slot(member: Any, holder: object) -> object:
+def _slot(member: MemberDescriptorType, holder: object) -> object:
     try:
         return member.__get__(holder)
     except AttributeError:
@@ -251,9 +261,9 @@ def _slot(member: Any, holder: object) -> object:
 # ---------------------------------------------------------------------- arrays
 def _arrays_over(
     everything: list[object], exported: dict[str, object]
-) -> dict[str, list[tuple[str, object]]]:
+) -> dict[str, list[tuple[str, str | tuple[object, object]]]]:
     """For each object: arrays over its bytes with what holds them, a variable in words or (value, container)."""
-    found: dict[str, list[tuple[str, object]]] = {}
+    found: dict[str, list[tuple[str, str | tuple[object, object]]]] = {}
     numpy = loaded("numpy")
     if not exported or numpy is None:
         return found

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.wire.looks import Call, ProcessStacks, Stack, StackFrame
 
@@ -131,8 +131,10 @@ def _all_tasks() -> list[Task[object]]:
     from asyncio import tasks as module
 
     for name in ("_all_tasks", "_scheduled_tasks"):  # the name depends on the version of Python
-        known: Any = getattr(module, name, None)
-        for _ in range(_TRIES if known is not None else 0):
+        known: Iterable[Task[object]] | None = getattr(module, name, None)
+        if known is None:
+            continue
+        for _ in range(_TRIES):
             try:
                 return [*known, *(getattr(module, "_eager_tasks", None) or ())]
             except RuntimeError:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.profiling.rows import Allocation, MemoryProfile, ProfileFrame, Stack
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from memray import AllocationRecord
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -35,7 +37,7 @@ class Tracker:
     def __init__(self, file: str, *, native: bool = False) -> None:
         self.file = file
         self._native = native
-        self._tracker: Any = None
+        self._tracker: AbstractContextManager[object] | None = None
 
     def start(self) -> bool:
         """Begin; False if another one is at work in this process.
@@ -67,6 +69,7 @@ class Tracker:
 
     def stop(self, label: str = "") -> MemoryProfile:
         """End, and read what was found; `label` names the function if the whole file is one call's."""
+        assert self._tracker is not None, "start() comes first"
         try:
             _elsewhere(self._tracker.__exit__, None, None, None)
         finally:

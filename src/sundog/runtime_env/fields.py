@@ -15,7 +15,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar
 
-from sundog.plain import JsonObject
+from sundog.plain import JsonMapping, JsonObject
 from sundog.runtime_env import plugin_settings
 from sundog.runtime_env.ignores import check_excludes
 from sundog.runtime_env.packages import PIP, UV, check_packages
@@ -358,7 +358,7 @@ _CHECKS: dict[str, Callable[[object], object]] = {
 }
 
 
-def merge(parent: Mapping[str, Any] | None, child: Mapping[str, Any] | None) -> JsonObject:
+def merge(parent: JsonMapping | None, child: JsonMapping | None) -> JsonObject:
     """What a child runs in: its own fields, the parent's others, and both their variables (child's win).
 
     >>> merge({"env_vars": {"A": "1", "B": "1"}, "working_dir": "x"}, {"env_vars": {"B": "2"}})

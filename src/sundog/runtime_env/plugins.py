@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from sundog import trust
 from sundog.exceptions import RuntimeEnvSetupError
@@ -36,6 +36,8 @@ from sundog.runtime_env.plugin import RuntimeEnvContext, RuntimeEnvPlugin
 from sundog.runtime_env.snapshot import hash_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from sundog.plain import JsonObject
 
 ATTEMPTS = 3
@@ -44,13 +46,16 @@ _GIGABYTE = 1024**3
 _held: list[int] = []  # descriptors of this worker's locks, kept for its life
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A plug-in that can be asked."""
 
     name: str
     priority: int
-    plugin: Any  # the user's: with the methods of RuntimeEnvPlugin, inherited or its own
+    plugin: RuntimeEnvPlugin  # the user's: with the methods of RuntimeEnvPlugin, inherited or its own
 
 
 def load(text: str) -> list[Loaded]:
@@ -226,7 +231,7 @@ class _Setup:
                     total -= sizes[place][1]
 
 
-async def _awaited(result: object) -> Any:
+async def _awaited(result: Awaitable[T]) -> T:  # what a user's plug-in gives may be no coroutine
     return await result if inspect.isawaitable(result) else result
 
 

@@ -18,7 +18,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sundog import config, notices
 from sundog.exceptions import RuntimeEnvSetupError
@@ -158,7 +158,7 @@ def _copy(root: str, entries: Sequence[_PackedFile], target: str, inside: str) -
     return digest.hexdigest()
 
 
-def _copy_file(entry: _PackedFile, destination: str, digest: Any, header: str, limit: int) -> int:
+def _copy_file(entry: _PackedFile, destination: str, digest: hashlib.blake2b, header: str, limit: int) -> int:
     """Copy one file and return its size; a file that grows meanwhile is read until it passes `limit`."""
     try:
         # The file may have become a link or a pipe since it was listed: neither is followed, and neither

@@ -10,7 +10,6 @@ from __future__ import annotations
 # hashlib would load OpenSSL first, and inspect is large: every worker imports this at its start.
 from _blake2 import blake2b
 from types import CodeType
-from typing import Any
 
 FINGERPRINT_BYTES = 8
 _WRAPPERS_MAX = 100
@@ -49,7 +48,7 @@ def _code_of(target: object) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def _feed(digest: Any, code: CodeType) -> None:
+def _feed(digest: blake2b, code: CodeType) -> None:
     digest.update(code.co_code)
     for names in (code.co_names, code.co_varnames, code.co_freevars):
         digest.update("\0".join(names).encode("utf-8", "surrogatepass") + b"\1")

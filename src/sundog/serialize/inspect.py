@@ -16,7 +16,7 @@ import sys
 import time
 import types
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -181,7 +181,7 @@ def _members(member: _Member) -> Iterator[_Member]:
         yield from _object_members(member)
 
 
-def _dict_members(member: _Member, items: Any) -> Iterator[_Member]:
+def _dict_members(member: _Member, items: Iterable[tuple[object, object]]) -> Iterator[_Member]:
     for key, item in items:
         shown = _show(key)
         yield member.inside(item, f"[{shown}]", f"[{shown}]")

@@ -10,11 +10,11 @@ import copyreg
 import io
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pickle import PickleBuffer, dumps
 from sys import modules
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from sundog.profilers import load, loaded
 from sundog.refs import ObjectRef, collectors
@@ -27,6 +27,9 @@ BUFFER_MIN_BYTES = 64 << 10
 ALIGNED_MIN_BYTES = 2048
 _ALIGNMENT = 64
 _THAWED_MAX = 4  # small buffers that are searched for in the stream; more than this are stored beside it
+T = TypeVar("T")
+S = TypeVar("S")
+
 _BYTES, _BYTEARRAY = pickle.BINBYTES8, pickle.BYTEARRAY8
 NONE = dumps(None, 5)
 # The header of a stream that holds only up to 255 bytes: the pickler needs three times as long to write it.
@@ -189,7 +192,7 @@ def _with_parts(stream: bytes, buffers: Buffers) -> bytes:
 class _Parts:
     __slots__ = ("parts", "stream")
 
-    def __init__(self, stream: bytes, parts: list[Any]) -> None:
+    def __init__(self, stream: bytes, parts: list[PickleBuffer | bytes]) -> None:
         self.stream = stream
         self.parts = parts
 
@@ -197,7 +200,7 @@ class _Parts:
         return (load_parts, (self.stream, self.parts))
 
 
-def load_parts(stream: bytes, parts: list[object]) -> Any:
+def load_parts(stream: bytes, parts: list[object]) -> object:
     """What `_with_parts` wrote."""
     if b"numpy" in stream:
         parts = [
@@ -260,7 +263,9 @@ def unpack(meta: bytes, buffers: Buffers | None) -> Any:
 class _Reader(pickle.Unpickler):
     """Rebuilds refs in its caller's way."""
 
-    def __init__(self, meta: Any, buffers: Buffers | None, rebuild: Callable[..., object]) -> None:
+    def __init__(
+        self, meta: bytes | memoryview, buffers: Iterable[object] | None, rebuild: Callable[..., object]
+    ) -> None:
         super().__init__(io.BytesIO(meta), buffers=buffers)
         self._rebuild = rebuild
 
@@ -271,11 +276,11 @@ class _Reader(pickle.Unpickler):
             return self._load_parts
         return super().find_class(module, name)
 
-    def _load_parts(self, stream: bytes, parts: list[Any]) -> object:
+    def _load_parts(self, stream: bytes, parts: list[object]) -> object:
         return _Reader(stream, parts, self._rebuild).load()
 
 
-def unpack_with(meta: bytes, buffers: Buffers | None, rebuild: Callable[..., object]) -> Any:
+def unpack_with(meta: bytes, buffers: Buffers | None, rebuild: Callable[..., object]) -> object:
     """As `unpack`, for a value whose refs are counted already: `rebuild(id, site)` gives each of them.
 
     An object of thousands of refs would otherwise spend most of its time on telling of each.
@@ -293,7 +298,7 @@ class Slot:
     def __init__(self, index: int) -> None:
         self.index = index
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (Slot, (self.index,))
 
 
@@ -313,20 +318,20 @@ def _teach_starlette() -> None:
 _custom: dict[type, Any] = {}
 
 
-def _restore(deserializer: Callable[[object], object], state: object) -> object:
+def _restore(deserializer: Callable[[S], T], state: S) -> T:
     return deserializer(state)
 
 
 def register_serializer(
-    cls: type, *, serializer: Callable[[Any], object], deserializer: Callable[[Any], object]
+    cls: type[T], *, serializer: Callable[[T], S], deserializer: Callable[[S], object]
 ) -> None:
     """Pickle instances of `cls` through `serializer`, and rebuild them through `deserializer`."""
 
-    def reduce(instance: object) -> tuple[Any, ...]:
+    def reduce(instance: T) -> tuple[Callable[..., object], tuple[object, ...]]:
         return _restore, (deserializer, serializer(instance))
 
     _custom.setdefault(cls, copyreg.dispatch_table.get(cls))
-    copyreg.pickle(cls, reduce)
+    copyreg.dispatch_table[cls] = reduce
 
 
 def deregister_serializer(cls: type) -> None:

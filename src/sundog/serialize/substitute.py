@@ -62,7 +62,7 @@ def _through_pickle(value: object, kinds: tuple[type, ...], replace: Callable[[o
         return value
 
     class Giver(pickle.Unpickler):
-        def persistent_load(self, index: Any) -> object:
+        def persistent_load(self, index: int) -> object:
             each = kept[index]
             return replace(each) if isinstance(each, kinds) else each
 

@@ -62,13 +62,13 @@ def import_attr(path: str) -> Any:
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Takes what a FastAPI app has in it and pickle does not know: locks (the copy gets new ones) and states."""
 
-    def reducer_override(self, each: Any) -> object:
+    def reducer_override(self, each: object) -> object:
         if isinstance(each, _LOCK):
             return (threading.Lock, ())
         if isinstance(each, _RLOCK):
             return (threading.RLock, ())
         if type(each).__name__ == "State" and type(each).__module__ == "starlette.datastructures":
-            return (type(each), (dict(each._state),))
+            return (type(each), (dict(vars(each)["_state"]),))
         return super().reducer_override(each)
 
 

@@ -224,9 +224,7 @@ def _bind_methods(app: FastAPI, cls: type) -> None:
         first, *rest = signature.parameters.values()
         given = [first.replace(default=Depends(current_object))]
         given += [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in rest]
-        endpoint: Any = route.endpoint
-        endpoint.__signature__ = signature.replace(parameters=given)
-        endpoint.__serve_class__ = cls
+        vars(route.endpoint).update(__signature__=signature.replace(parameters=given), __serve_class__=cls)
         router.routes.append(route)
     app.include_router(router)
     kept = []

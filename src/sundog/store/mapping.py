@@ -14,7 +14,6 @@ import ctypes
 import mmap
 import os
 from functools import lru_cache
-from typing import Any
 
 from sundog import room
 
@@ -35,7 +34,7 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 @lru_cache(maxsize=256)
-def _array_type(size_bytes: int) -> Any:
+def _array_type(size_bytes: int) -> type[ctypes.Array[ctypes.c_char]]:
     # Making a ctypes type costs ten times more than making an instance; sizes are few (size classes).
     return ctypes.c_char * size_bytes
 
@@ -78,7 +77,7 @@ def unmap(address: int, size_bytes: int) -> None:
     _munmap(address, size_bytes)
 
 
-def exporter(address: int, size_bytes: int) -> Any:
+def exporter(address: int, size_bytes: int) -> ctypes.Array[ctypes.c_char]:
     """A weakly referable object over mapped bytes; `memoryview(it)` keeps it alive."""
     return _array_type(size_bytes).from_address(address)
 

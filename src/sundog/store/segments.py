@@ -41,6 +41,7 @@ from sundog.store.credit import PAGE, Credit
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+
 # (name, size of the segment, [(offset, length) of each buffer])
 Location = tuple[str, int, list[tuple[int, int]]]
 _ALIGN = 63

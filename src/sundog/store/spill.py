@@ -11,13 +11,18 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sundog.isolation import find_packages
 from sundog.state.store_steps import Seen, SpillPlace
 from sundog.store.credit import PAGE
 from sundog.store.folders import Destination
 from sundog.store.segments import RESTORED
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from fsspec import AbstractFileSystem
 
 _PIECE_BYTES = 8 << 20
 _NOT_OBJECTS = ("free-", "packet-", "gone-", ".")
@@ -110,13 +115,13 @@ class UrlTarget:
     def __init__(self, prefix: str, options: dict[str, object]) -> None:
         self.prefix = prefix
         self._options = options
-        self._found: tuple[Any, str] | None = None
+        self._found: tuple[AbstractFileSystem, str] | None = None
 
     def holds(self, url: str) -> bool:
         """See `SpillTarget`."""
         return url.startswith(f"{self.prefix}/")
 
-    def _fs(self) -> tuple[Any, str]:
+    def _fs(self) -> tuple[AbstractFileSystem, str]:
         if self._found is None:
             find_packages()
             from fsspec.core import url_to_fs
@@ -163,7 +168,7 @@ class UrlTarget:
                 self._found[0].rm(self._found[1], recursive=True)
 
 
-def _pour(sources: list[tuple[str, str]], out: Any) -> list[Moved]:
+def _pour(sources: list[tuple[str, str]], out: BinaryIO) -> list[Moved]:
     """Write segments one after another to a file of fsspec's."""
     moved: list[Moved] = []
     end = 0

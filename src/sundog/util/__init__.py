@@ -8,7 +8,7 @@ cheap. Runs in whichever process imports it, driver or worker.
 import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,7 @@ _SUBMODULES = frozenset(
 _ALIASES = {"pdb": "rpdb", "ray_debugpy": "debugpy"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is not None:
         value = getattr(importlib.import_module(home), name)

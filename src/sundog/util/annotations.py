@@ -7,7 +7,7 @@ import inspect
 import warnings
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast, overload
 
 from sundog.notices import RayDeprecationWarning
 
@@ -37,13 +37,12 @@ class AnnotationType(Enum):
 
 
 def _marker(label: str, options: frozenset[str]) -> Marker:
-    def mark(*args: Any, **kwargs: object) -> object:
+    def mark(*args: object, **kwargs: object) -> object:
         unknown = sorted(set(kwargs) - options)
         if unknown:
             raise ValueError(f"{label} takes {sorted(options)}, not {unknown}")
         if len(args) == 1 and not kwargs and callable(args[0]):
-            args[0]._annotated = args[0].__name__
-            args[0]._annotated_type = label
+            _note(args[0], _annotated=getattr(args[0], "__name__", ""), _annotated_type=label)
             return args[0]
         return lambda target: mark(target)
 
@@ -60,7 +59,9 @@ DeveloperAPI = _marker("DeveloperAPI", frozenset())
 def Deprecated(target: F, /) -> F: ...
 @overload
 def Deprecated(*, message: str = ..., warning: bool = ...) -> Callable[[F], F]: ...
-def Deprecated(target: object = None, /, *, message: str = "", warning: bool = False) -> object:
+def Deprecated(
+    target: Callable[..., object] | None = None, /, *, message: str = "", warning: bool = False
+) -> object:
     """Mark a function or class as going away.
 
     Args:
@@ -73,8 +74,13 @@ def Deprecated(target: object = None, /, *, message: str = "", warning: bool = F
     return _deprecate(target, message, warning)
 
 
-def _deprecate(target: Any, message: str, warning: bool) -> object:
-    target._annotated_type = "Deprecated"
+def _note(target: object, **facts: object) -> None:
+    for name, value in facts.items():
+        setattr(target, name, value)
+
+
+def _deprecate(target: Callable[..., object], message: str, warning: bool) -> object:
+    _note(target, _annotated_type="Deprecated")
     if not warning:
         return target
     text = f"{target.__qualname__} is deprecated. {message}".rstrip()

@@ -16,13 +16,15 @@ import threading
 import time
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sundog import engines
 from sundog.observe.metric_files import MetricFile, SeriesKey
 from sundog.owner import context
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sundog.plain import JsonObject
 
 _TAGS_KEPT = 256  # sets of tags that a metric has checked and sorted
@@ -317,7 +319,7 @@ class Metric:
         return (self._name, self._description, self._tag_keys)
 
 
-def _rebuild(cls: type[M], arguments: tuple[Any, ...], default_tags: dict[str, str]) -> M:
+def _rebuild(cls: Callable[..., M], arguments: tuple[object, ...], default_tags: dict[str, str]) -> M:
     return cls(*arguments).set_default_tags(default_tags)
 
 

@@ -17,8 +17,9 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from sundog import api
 from sundog.observe.activity import Function, Watcher, since
@@ -255,7 +256,7 @@ class NotebookBars:
 
     def show(self, functions: Sequence[Function], *, last: bool) -> None:
         """Display, or update what is displayed."""
-        display: Any = __import__("IPython.display").display
+        display = import_module("IPython.display")
         page = display.HTML(as_html(functions))
         if self._handle is None:
             self._handle = display.display(page, display_id=True)

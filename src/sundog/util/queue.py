@@ -130,7 +130,7 @@ class Queue(Generic[T]):
         # None once it was shut down. Its methods are called as they come, so they have no types.
         self.actor: Any = sundog.remote(_QueueActor).options(**(actor_options or {})).remote(maxsize)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_opened"}
 
     def __len__(self) -> int:

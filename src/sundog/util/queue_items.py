@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 from sundog.serialize.pack import pack, unpack
 from sundog.store import shared_ring
@@ -189,7 +190,9 @@ class Items(Generic[T]):
                 with contextlib.suppress(asyncio.QueueEmpty):
                     return self.get_nowait()
 
-    async def _turn(self, line: deque[asyncio.Future[None]], wake: Any) -> asyncio.Future[None]:
+    async def _turn(
+        self, line: deque[asyncio.Future[None]], wake: Callable[[], object]
+    ) -> asyncio.Future[None]:
         """Stand in line until it is worth a try. A call that is cancelled there passes its turn on."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(turn)
@@ -205,7 +208,7 @@ class Items(Generic[T]):
         return turn
 
     @contextlib.contextmanager
-    def _noted(self, word: int) -> Any:
+    def _noted(self, word: int) -> Iterator[None]:
         """Other processes leave what there is to calls that wait here."""
         self._note(word, 1)
         try:

@@ -17,15 +17,17 @@ where its buffers are in shared memory (or None), and the ids of the refs inside
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Optional
 
 if TYPE_CHECKING:
+    from sundog.store.segments import Location
     from sundog.wire.dicts import LeaseSetup
 
 OK, ERROR = 0, 1
 
 # (number, code hash, pickled function, name, num_returns, retry_exceptions (bool or pickled types), max_calls)
-FnWire = tuple[int, bytes, bytes, str, object, object, int]
+FnWire = tuple[int, bytes, bytes, str, int | str, object, int]
 
 # (task id, function number or method name, arguments, submit time, extra)
 #   arguments: None (no arguments), bytes (pickled positional tuple or (args, kwargs) list), or
@@ -65,7 +67,7 @@ R_STACK = 11  # payload: where a task was when its time was over; its reply foll
 R_LOST = 12  # payload: (object id, segment, refs still held): an argument is lost, so the task was not begun
 
 # (functions the worker has not seen, tasks, freed segments, what the lease needs): see above
-Packet = tuple[list[FnWire | None] | None, list[Item], list[tuple[str, int]], "LeaseSetup | None"]
-WireValue = tuple[int, bytes, object, Any]
+Packet = tuple[list[FnWire | None] | None, Sequence[Item], Sequence[tuple[str, int]], "LeaseSetup | None"]
+WireValue = tuple[int, bytes, Optional["Location"], list[bytes] | None]
 Reply = tuple[bytes, int, object, float]
 ReplyBatch = list[Reply]

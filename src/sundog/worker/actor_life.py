@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import event_facts, events
 from sundog.exceptions import AsyncioActorExit, RayTaskError
@@ -28,7 +28,10 @@ from sundog.worker.serving import Serving
 from sundog.worker.setup import apply_lease, note_lease
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sundog.wire.dicts import Registration
+    from sundog.wire.lanes import Extra
 
 _TEXT_MAX = 8192
 
@@ -39,9 +42,9 @@ class ActorLife:
     def __init__(self, owner: Owner, executor: Executor, serving: Serving) -> None:
         self.owner = owner
         self.executor = executor
-        self.serving: Any = serving
+        self.serving = serving
         # tracing sets it: called with the actor's class
-        self.loaded_class: Callable[[object], None] | None = None
+        self.loaded_class: Callable[[type], None] | None = None
 
     def run(self) -> str:
         """Serve until the end, in the way that the actor needs; returns why it ended."""
@@ -120,13 +123,13 @@ class ActorLife:
             cls = pickle.loads(spec["blob"])
             if self.loaded_class is not None:
                 self.loaded_class(cls)
-            positional, named = self._arguments(actor_id, spec["args"], spec["extra"], received)
+            positional, named = self._arguments(actor_id, spec["args"], spec["extra"] or {}, received)
             concurrent = self._choose_serving(cls, spec)
             self.serving.current = actor_id
             executor.named = (actor_id, "__init__")
             executor.title.seen("__init__")
             executor.actor = self._instance(cls, positional, named, concurrent)
-            positional = named = None
+            del positional, named
             if executor.exit_after is not None:
                 raise SystemExit  # the constructor called exit_actor() and caught the exception
         except (SystemExit, AsyncioActorExit) as error:
@@ -173,7 +176,9 @@ class ActorLife:
         return shown
 
     @staticmethod
-    def _instance(cls: Any, positional: Any, named: Any, concurrent: object) -> object:
+    def _instance(
+        cls: type[object], positional: Iterable[object], named: dict[str, object], concurrent: object
+    ) -> object:
         """The user's constructor; alone, for signals that come while it runs may raise in it (`owner/moments.py`).
 
         That of an asyncio actor runs inside its loop, so it may start tasks there; a coroutine is awaited to its end.
@@ -185,7 +190,7 @@ class ActorLife:
             return make_in_loop(cls, positional, named, loop)
         return cls(*positional, **named)
 
-    def _hand_over(self, concurrent: Any) -> None:
+    def _hand_over(self, concurrent: Serving) -> None:
         """Have the calls served by another from now on; locked, as the reader may be bringing the actor's end."""
         owner = self.owner
         with owner.lock:
@@ -197,7 +202,9 @@ class ActorLife:
             self.serving = concurrent
             owner.before_block, owner.after_block = concurrent.before_block, concurrent.after_block
 
-    def _arguments(self, actor_id: bytes, args: object, extra: Any, received: list[bytes]) -> Any:
+    def _arguments(
+        self, actor_id: bytes, args: object, extra: Extra, received: list[bytes]
+    ) -> tuple[tuple[object, ...] | list[object], dict[str, object]]:
         """The constructor's arguments. One whose copy is gone is waited for here: its task runs again."""
         anew: list[bytes] = []
         try:
@@ -216,7 +223,7 @@ class ActorLife:
         finally:
             self.owner.ops.extend(anew)
 
-    def _choose_serving(self, cls: Any, spec: Registration) -> object:
+    def _choose_serving(self, cls: type, spec: Registration) -> Serving | None:
         """None for a sequential actor; else what serves an asyncio or a threaded one."""
         groups: dict[str, int] = dict(spec.get("concurrency_groups") or {})
         limit: int | None = spec.get("max_concurrency")

@@ -10,11 +10,14 @@ import contextlib
 import pickle
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.wire import lanes as wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FLUSH_BYTES = 64 << 10
 _ROOM_AGAIN_S = 0.05
@@ -44,7 +47,7 @@ class LoadedFn:
         self.code = ""
         # Function, name, the name's number, retry: set once the function is loaded, if it has no other
         # options.
-        self.plain: tuple[Any, str, int, Any] | None = None
+        self.plain: tuple[Callable[..., object], str, int, object] | None = None
         self.calls = 0
         self.name_id = 0  # known once the function is loaded, with the fingerprint of its code
 

@@ -36,6 +36,8 @@ from sundog.worker.serving import Serving
 from sundog.worker.threaded_actor import group_of
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from sundog.wire.lanes import Extra
 
 _time = time.time
@@ -158,7 +160,7 @@ class AsyncServing(Serving):
         run = AsyncRun(self._begin, self._tasks.__setitem__, self._run_rests)
         run.task = self.loop.create_task(run)
 
-    def _begin(self) -> tuple[bytes, Coroutine[Any, Any, None]] | None:
+    def _begin(self) -> tuple[bytes, Coroutine[object, object, None]] | None:
         """Begin the next call of this run. Calls that are not quick begin at the next turn of the loop, and
         later calls after them.
         """
@@ -224,7 +226,7 @@ class AsyncServing(Serving):
         received: list[bytes] = []
         failed = attempt = out = 0
         name: str = what
-        returns: object = 1
+        returns: int | str = 1
         try:
             if extra is not None:
                 name = extra.get(wire.EXTRA_NAME, what)
@@ -521,7 +523,7 @@ class _AsyncGate:
         self._event.clear()
 
 
-async def _as_async(result: Any) -> Any:
+async def _as_async(result: Any) -> AsyncGenerator[object, None]:
     if inspect.isasyncgen(result):
         async for each in result:
             yield each

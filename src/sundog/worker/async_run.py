@@ -16,13 +16,13 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Any
+from typing import Any, NoReturn
 
 _perf = time.perf_counter
 _TURN_S = 1e-3  # after this time a run sends its replies and returns to the event loop
 
 
-class AsyncRun(Coroutine[Any, Any, None]):
+class AsyncRun(Coroutine[object, object, None]):
     """Calls that are ready, until one has to wait; then that one.
 
     Args:
@@ -35,12 +35,12 @@ class AsyncRun(Coroutine[Any, Any, None]):
 
     def __init__(
         self,
-        begin: Callable[[], tuple[bytes, Coroutine[Any, Any, None]] | None],
+        begin: Callable[[], tuple[bytes, Coroutine[object, object, None]] | None],
         waits: Callable[[bytes, asyncio.Task[None]], None],
         rest: Callable[[], None],
     ) -> None:
         self._begin, self._waits, self._rest = begin, waits, rest
-        self._coro: Coroutine[Any, Any, None] | None = None
+        self._coro: Coroutine[object, object, None] | None = None
         self._context: Context | None = None
         self.task: Any = None
 
@@ -79,7 +79,7 @@ class AsyncRun(Coroutine[Any, Any, None]):
         if self._coro is not None:
             self._coro.close()
 
-    def __await__(self) -> Any:
+    def __await__(self) -> NoReturn:
         raise TypeError("a run of calls is for an asyncio task")
 
     def __getattr__(self, name: str) -> object:

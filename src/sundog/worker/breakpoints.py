@@ -21,7 +21,7 @@ import time
 import traceback
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import notices
 from sundog.config import live_environ
@@ -55,10 +55,10 @@ class Breakpoints:
             sys.breakpointhook = self._hook
 
     # ------------------------------------------------------------------ stops
-    def _hook(self, *args: object, **kwargs: object) -> Any:
+    def _hook(self, *args: object, **kwargs: object) -> None:
         self.stop(sys._getframe(1), *args, **kwargs)
 
-    def stop(self, frame: FrameType, *args: object, **kwargs: object) -> Any:
+    def stop(self, frame: FrameType, *args: object, **kwargs: object) -> None:
         """Stop at the line after the one that this frame is at."""
         tracer = sys.gettrace()
         own = _pdb_of(tracer)

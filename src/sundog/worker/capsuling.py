@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.owner import context
 from sundog.serialize.fingerprint import fingerprint
@@ -133,9 +133,9 @@ class Capsules:
 
             self.keep(None, item, f"{spec['class_name']}.__init__", capture.outcome_of_error(error), None)  # type: ignore[arg-type]
 
-    def _code(self, lane: AnswerLane, what: Any) -> tuple[object, bytes | None, str]:
+    def _code(self, lane: AnswerLane, what: int | str) -> tuple[object, bytes | None, str]:
         """The function, its pickle, and the method's name; an empty pickle if it cannot be pickled."""
-        if type(what) is int:
+        if isinstance(what, int):
             fn = lane.fns.get(what)
             if fn is None or fn.function is None:
                 return None, None, ""
@@ -153,8 +153,8 @@ class Capsules:
         unpack_with(args, None, lambda oid, _site=None: oids.append(oid))
         found = {}
         for oid in oids:
-            value: Any = self._executor.owner.ready.get(oid)
-            if type(value) is bytes:
+            value = self._executor.owner.ready.get(oid)
+            if isinstance(value, bytes):
                 found[oid] = packer.value(value, None, oid)
             elif value is not None and value[0] == wire.OK:
                 found[oid] = packer.value(value[1], value[2], oid)

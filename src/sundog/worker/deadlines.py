@@ -19,7 +19,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.exceptions import TaskTimeoutError
 from sundog.owner import context
@@ -33,6 +33,8 @@ from sundog.wire.peers import Expire
 from sundog.worker import stacks
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from sundog.worker.answers import AnswerLane
 
 _EXPIRED_MAX = 10_000
@@ -54,7 +56,9 @@ class BoundRun:
         "timeout_s",
     )
 
-    def __init__(self, lane: AnswerLane, item: wire.Item, coroutine: Any) -> None:
+    def __init__(
+        self, lane: AnswerLane, item: wire.Item, coroutine: Coroutine[object, object, object] | None
+    ) -> None:
         self.task_id, what, _, _, extra = item
         fn = lane.fns.get(what) if type(what) is int else None
         own = fn.name if fn is not None else f"{context.facts.actor_class}.{what}"
@@ -70,7 +74,7 @@ class BoundRun:
 
     def where(self) -> str:
         """Its stack now."""
-        if self.coroutine is not None and not self.coroutine.cr_running:
+        if self.coroutine is not None and not getattr(self.coroutine, "cr_running", False):
             return stacks.of_coroutine(self.coroutine)
         return stacks.of_thread(self.thread)
 
@@ -91,7 +95,12 @@ class Deadlines:
         self._dump: object = None
 
     # ------------------------------------------------------------------ the thread that runs it
-    def begin(self, lane: AnswerLane, item: wire.Item, coroutine: Any = None) -> bool:
+    def begin(
+        self,
+        lane: AnswerLane,
+        item: wire.Item,
+        coroutine: Coroutine[object, object, object] | None = None,
+    ) -> bool:
         """A task is about to run; False if the owner has been told that the task will never run."""
         run = BoundRun(lane, item, coroutine)
         with self._lock:

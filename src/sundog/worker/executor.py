@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from struct import error as _PackError
-from types import GeneratorType, MethodType
+from types import FrameType, GeneratorType, MethodType
 from typing import Any
 
 from sundog import event_facts, events
@@ -25,6 +25,7 @@ from sundog.owner.objects import CopyLost
 from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import NONE, SIMPLE, Buffers, Packed, Slot, pack, unpack
+from sundog.store.segments import Location
 from sundog.titles import Title
 from sundog.wire import lanes as wire
 from sundog.worker import exits, stdio
@@ -58,7 +59,7 @@ class Executor:
         self.ring: Ring | NoRing = owner.ring
         self.sampler: Any = None  # set by the process: samples the current serving
         self.named: tuple[bytes, str] = (b"", "")  # the task that `_run_any` runs, if it runs one at a time
-        self.codes: dict[bytes, object] = {}
+        self.codes: dict[bytes, Callable[..., object]] = {}
         self.actor: object = None
         self.actor_id: bytes | None = None
         self.actor_retry: object = False
@@ -81,7 +82,7 @@ class Executor:
         self.left: set[bytes] = set()  # calls that called exit_actor(): they are never answered
         self.attention = False  # a call was cancelled or called exit_actor(): check each call that returns
         self.cancel_wins = False  # a cancelled call always ends as cancelled (asyncio)
-        self.on_signal: Callable[[Any], None] | None = None  # for signals to the main thread
+        self.on_signal: Callable[[FrameType | None], None] | None = None  # for signals to the main thread
         self.breakpoints: Any = None  # set by the process
         self.inspection = Inspection(self)
 
@@ -124,7 +125,7 @@ class Executor:
             else:
                 lane.fns[described[0]] = LoadedFn(described)
 
-    def load(self, fn: LoadedFn) -> Any:
+    def load(self, fn: LoadedFn) -> Callable[..., object]:
         """The function itself; one definition is unpickled once, from whichever owner it comes.
 
         Raises:
@@ -183,7 +184,7 @@ class Executor:
         received.append(oid)
         return unpack(meta, self._view(location, oid))
 
-    def _view(self, location: Any, oid: bytes) -> Any:
+    def _view(self, location: Location, oid: bytes) -> Buffers:
         try:
             return self.owner.segments.view(location, oid)
         except ObjectLostError:
@@ -467,7 +468,7 @@ class Executor:
         self, lane: AnswerLane, meta: bytes, buffers: Buffers | None, inner: Any, index: int = 1
     ) -> wire.WireValue:
         """The wire form of a packed value, the task's result `index`; refs inside are given to the lane's owner."""
-        location = None
+        location: Location | None = None
         if buffers:
             began, write = _time(), self.owner.segments.write if self.concurrent else self.unsent.write
             location = write(buffers, lane.owner_id)

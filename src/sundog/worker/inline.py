@@ -30,6 +30,8 @@ from sundog.serialize.fingerprint import fingerprint
 from sundog.worker.answers import AnswerLane, LoadedFn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sundog.owner.core import Owner
     from sundog.serialize.pack import Packed
     from sundog.worker.executor import Executor
@@ -294,7 +296,7 @@ class Inline:
                 owner.ops.append(oid)  # no process needs the result any more
 
 
-def _call(function: Any, payload: Any) -> object:
+def _call(function: Callable[..., object], payload: Any) -> object:
     """Call the user's function; in a function of its own, because a signal may raise in it
     (`owner/moments.py`).
     """

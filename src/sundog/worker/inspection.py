@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import notices
 from sundog.exceptions import AsyncioActorExit
@@ -82,7 +82,9 @@ class Inspection:
         return (extra.get(wire.EXTRA_INSPECT) if extra else None) or self._of_actor or _NOTHING
 
     # ------------------------------------------------------------------ around a task of which more was asked
-    def wrapped(self, function: Any, lane: AnswerLane, item: wire.Item, name: str) -> Any:
+    def wrapped(
+        self, function: Callable[..., object], lane: AnswerLane, item: wire.Item, name: str
+    ) -> Callable[..., object]:
         """A function that does the same and, besides, what the user asked for."""
         asked = self._asked(item[4])
         keeps = (
@@ -104,7 +106,7 @@ class Inspection:
 
         return run
 
-    def _profiled(self, kind: str, function: object, name: str) -> object:
+    def _profiled(self, kind: str, function: Callable[..., object], name: str) -> Callable[..., object]:
         is_all = kind.startswith(ALL)
         kind, _, names = kind.removeprefix(ALL).partition(":")
         if is_all:

@@ -23,9 +23,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import events
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 _getrusage = resource.getrusage
 _SELF, _CHILDREN, _THREAD = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN, resource.RUSAGE_THREAD
@@ -284,12 +287,12 @@ class LoopMeter(Meter):
         self.ring.write(events.CALL, task_id, name, submit_s, start_s, end_s, flags, attempt, cpu_s, peak)
 
 
-class Steps(Coroutine[Any, Any, None]):
+class Steps(Coroutine[object, object, None]):
     """Wraps a coroutine, and measures how long its steps held the event loop."""
 
     __slots__ = ("_began", "_coro", "_held_s", "_long_step")
 
-    def __init__(self, meter: LoopMeter, body: Callable[[Steps], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, meter: LoopMeter, body: Callable[[Steps], Coroutine[object, object, None]]) -> None:
         self._long_step = meter.long_step
         self._held_s = 0.0
         self._began = 0.0
@@ -322,7 +325,7 @@ class Steps(Coroutine[Any, Any, None]):
         """As the coroutine's own."""
         self._coro.close()
 
-    def __await__(self) -> Any:
+    def __await__(self) -> Generator[object, None, None]:
         return self._coro.__await__()
 
     def __getattr__(self, name: str) -> object:

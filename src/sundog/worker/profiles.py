@@ -47,7 +47,9 @@ class Profiler:
         self._timer: threading.Timer | None = None
         self._told = False
 
-    def call(self, function: object, name: str, args: Iterable[object], kwargs: dict[str, object]) -> object:
+    def call(
+        self, function: Callable[..., object], name: str, args: Iterable[object], kwargs: dict[str, object]
+    ) -> object:
         """Run a function under the profiler; a coroutine is awaited under it."""
         token = self.enter(name)
         try:
@@ -102,7 +104,7 @@ class Profiler:
     def enter(self, name: str) -> object:
         """A call begins."""
 
-    def wrapped(self, function: object) -> Any:
+    def wrapped(self, function: Callable[..., object]) -> Callable[..., object]:
         """What is called instead of the function."""
         return function
 
@@ -124,7 +126,7 @@ class _Sampled(Profiler):
         self._threads: list[int] = []
         self._before = Samples(kind, 0, 0.0, 0.0, {})
 
-    def enter(self, name: str) -> Any:
+    def enter(self, name: str) -> None:
         with self._lock:
             self._threads.append(threading.get_ident())
             if self._sampler is None:
@@ -205,7 +207,7 @@ class _ByLine(Profiler):
         if token:
             self._profiler.disable_by_count()
 
-    def wrapped(self, function: object) -> object:
+    def wrapped(self, function: Callable[..., object]) -> Callable[..., object]:
         own = getattr(function, "__func__", function)
         if own in self._around:
             return function

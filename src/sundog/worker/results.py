@@ -24,6 +24,8 @@ from sundog.worker.gates import Gate
 from sundog.worker.unwanted import UnwantedHere
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from sundog.wire.lanes import Extra
     from sundog.worker.executor import Executor
 
@@ -55,7 +57,7 @@ class Results:
         lane: AnswerLane,
         task_id: bytes,
         name: str,
-        returns: Any,
+        returns: int | str,
         result: object,
         received: list[bytes],
         start: float,
@@ -75,7 +77,7 @@ class Results:
             payload: object = (count, executor.held(lane, received))
             lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.shm_root)
             return self.streamed.pop(task_id, 0)
-        if returns == "dynamic":
+        if not isinstance(returns, int):
             values = self._pack_each(lane, task_id, name, _items(name, returns, result), None)
             kind = wire.R_DYNAMIC
         else:
@@ -118,7 +120,7 @@ class Results:
             raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
         return [self._pack(lane, task_id, name, each, index) for index, each in enumerate(results, 1)]
 
-    def only_item(self, generator: Any, name: str) -> object:
+    def only_item(self, generator: Iterable[object], name: str) -> object:
         """The first item of a generator that was called with num_returns=1."""
         for each in generator:
             return each
@@ -138,7 +140,7 @@ class Results:
         return self.executor.value_of(lane, meta, buffers, inner, index)
 
     def _pack_each(
-        self, lane: AnswerLane, task_id: bytes, name: str, generator: Any, count: int | None
+        self, lane: AnswerLane, task_id: bytes, name: str, generator: Iterator[object], count: int | None
     ) -> list[wire.WireValue]:
         """All items, or the first `count` of them."""
         made: list[wire.WireValue] = []
@@ -168,7 +170,9 @@ class Results:
             )
 
     # ------------------------------------------------------------------ streams
-    def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Extra | None) -> int:
+    def _stream(
+        self, lane: AnswerLane, task_id: bytes, name: str, result: Iterator[object], extra: Extra | None
+    ) -> int:
         executor = self.executor
         per_yield, limit = bounds_of(extra)
         turn = threading.Event()
@@ -267,10 +271,11 @@ def _told(yielded: object) -> str:
     )
 
 
-def _items(name: str, returns: str, result: object) -> object:
+def _items(name: str, returns: str, result: Any) -> Iterator[object]:
     """What a task returned whose results come one by one."""
+    items: Iterator[object] = result
     if hasattr(result, "__next__"):
-        return result
+        return items
     if hasattr(result, "__aiter__"):
         raise ValueError(f"{name}() is an async generator: call it with num_returns='streaming'.")
     if not hasattr(result, "__iter__"):

@@ -21,8 +21,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from sundog.exceptions import TaskCancelledError
 from sundog.net import packets
@@ -54,7 +55,7 @@ _FLUSH_CALLS_S = 8e-3
 _LONG_S = 5e-2  # a task that takes so long holds up no other task of its packet
 _EARLY_MAX = 10_000
 _AGAIN_S = 0.002
-_NOTHING: tuple[object, ...] = (None, (), (), None)  # stands for a packet that was lost with its owner
+_NOTHING: wire.Packet = (None, (), (), None)  # stands for a packet that was lost with its owner
 
 
 class _NoWayBack:
@@ -89,7 +90,7 @@ class Serving:
         self._warned_paths: set[str] = set()
         # for a serving that has more to check than incoming messages; negative: none
         self.look_again_s = -1.0
-        self.construct: Any = None  # set by the node's message "construct": runs in the main thread
+        self.construct: Callable[[], object] | None = None  # by the message Construct, in the main thread
         self.guard = FlushGuard(self._relieve)
         executor.item_waits = self.guard.watch_item
         executor.on_exit, executor.on_late_exit = self.exit_soon, self.exit_now
@@ -244,7 +245,7 @@ class Serving:
         if executor.exit_after is not None:
             self._run_todo()
 
-    def accept(self, lane: AnswerLane, packet: Any) -> None:
+    def accept(self, lane: AnswerLane, packet: wire.Packet) -> None:
         """Take a packet's functions and settings, and queue its tasks."""
         fns, items, freed, setup = packet
         if fns:
@@ -260,7 +261,7 @@ class Serving:
         for item in items:
             todo.append((lane, item))
 
-    def _without_cancelled(self, lane: AnswerLane, items: list[wire.Item]) -> list[wire.Item]:
+    def _without_cancelled(self, lane: AnswerLane, items: Sequence[wire.Item]) -> list[wire.Item]:
         wanted = []
         for item in items:
             if item[0] in self.executor.cancelled_early:
@@ -532,7 +533,7 @@ class Serving:
         lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.shm_root)
         lane.flush(self.shm_root)
 
-    def interrupt(self, _signal: int, _frame: object) -> None:
+    def interrupt(self, _signal: int, _frame: FrameType | None) -> None:
         """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
         if self.executor.on_signal is not None:
             self.executor.on_signal(_frame)

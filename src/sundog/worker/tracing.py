@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from sundog.observe import spans
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sundog.worker.actor_life import ActorLife
     from sundog.worker.answers import LoadedFn
     from sundog.worker.executor import Executor
@@ -21,7 +23,7 @@ def begin(hook: str, executor: Executor, life: ActorLife) -> None:
     """Run the hook. If the hook fails, tasks run anyway, and the worker's log says why nothing is exported."""
     load = executor.load
 
-    def load_traced(fn: LoadedFn) -> object:
+    def load_traced(fn: LoadedFn) -> Callable[..., object]:
         function = spans.traced_function(load(fn))
         fn.function = function
         if fn.plain is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sundog.owner import context
-from sundog.store.segments import Segments
+from sundog.store.segments import Location, Segments
 
 if TYPE_CHECKING:
     from sundog.serialize.pack import Buffers
@@ -24,7 +24,7 @@ class Unsent:
         self.found: list[tuple[str, int]] = []
         self._task = b""
 
-    def write(self, buffers: Buffers, owner_id: bytes) -> object:
+    def write(self, buffers: Buffers, owner_id: bytes) -> Location:
         """Write a segment for an object of another process, and remember it."""
         location = self.segments.write(buffers, owner_id)
         running = context.current()

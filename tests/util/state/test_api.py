@@ -34,10 +34,10 @@ def test_programs_are_listed_as_tasks_only_where_that_is_asked_for(monkeypatch: 
     client = StateApiClient()
     assert client.list(StateResource.TASKS, ListApiOptions()) == []
     rows = client.list(StateResource.TASKS, ListApiOptions(exclude_driver=False, detail=True))
-    assert [(row.type, row.state, row.worker_pid, row.end_time_ms) for row in rows] == [
+    assert [(row["type"], row["state"], row["worker_pid"], row["end_time_ms"]) for row in rows] == [
         ("DRIVER_TASK", "RUNNING", 7, None),
         ("DRIVER_TASK", "FINISHED", None, 5),
     ]
-    assert rows[0].task_id == "f" * 40 + "01000000"  # the parent of what this program submits
+    assert rows[0]["task_id"] == "f" * 40 + "01000000"  # the parent of what this program submits
     running = ListApiOptions(exclude_driver=False, filters=[("state", "=", "RUNNING")])
     assert len(client.list(StateResource.TASKS, running)) == 1

@@ -125,7 +125,7 @@ class RayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] 
     # Before joblib 1.5 the same under another name.
     apply_async = submit
 
-    def retrieve_result_callback(self, out: Future[object]) -> Any:
+    def retrieve_result_callback(self, out: Future[object]) -> object:
         """The batch's results; raises what a job of it raised, caused by the traceback of the worker."""
         try:
             return out.result()
@@ -241,7 +241,7 @@ class _Arrays:
     def __init__(self, min_bytes: int | None) -> None:
         self._min_bytes = min_bytes
         self._stored: dict[
-            int, tuple[object, Any]
+            int, tuple[object, object]
         ] = {}  # by id: the array, so that the id stays its own, and its ref
 
     def pack(self, batch: object) -> tuple[bytes, list[object]]:

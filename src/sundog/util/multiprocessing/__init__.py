@@ -6,7 +6,7 @@ Owns names only, each imported on first use: workers load what runs a call, and 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from multiprocessing import JoinableQueue, TimeoutError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["JoinableQueue", "Pool", "TimeoutError"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "Pool":
         return import_module("sundog.util.multiprocessing.pool").Pool
     if name in ("JoinableQueue", "TimeoutError"):

@@ -8,12 +8,12 @@ because every worker of a pool imports it.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 # The token of a pool, and the id of the object that has its initializer and the arguments of that.
 Initializer = tuple[bytes, bytes]
 _Function = Callable[..., object]
+_Arguments = tuple[tuple[object, ...], dict[str, object]]
 _prepared: set[bytes] = set()  # pools whose initializer has run in this process
 
 
@@ -58,7 +58,7 @@ class Calls:
     def __call__(self, *args: object, **kwargs: object) -> object:
         if self._facts[2] is not None:
             prepare(self._facts[2])
-        return self._way(self._func, args, kwargs)  # type: ignore[arg-type]  # only "any" and "greet" have none
+        return self._way(self._func, args, kwargs)  # only "any" and "greet" have no function
 
 
 def _load(blob: bytes, way: str, initializer: Initializer | None) -> Calls:
@@ -86,11 +86,11 @@ def _call(func: _Function, args: tuple[object, ...], kwargs: dict[str, object]) 
         return _failure(error)
 
 
-def _apply(func: _Function, args: tuple[Any, ...], _kwargs: dict[str, object]) -> object:
+def _apply(func: _Function, args: tuple[_Arguments], _kwargs: dict[str, object]) -> object:
     return _call(func, *args[0])
 
 
-def _map(func: _Function, args: tuple[Any, ...], _kwargs: dict[str, object]) -> list[object]:
+def _map(func: _Function, args: tuple[Iterable[object]], _kwargs: dict[str, object]) -> list[object]:
     results: list[object] = []
     for item in args[0]:
         try:
@@ -100,7 +100,7 @@ def _map(func: _Function, args: tuple[Any, ...], _kwargs: dict[str, object]) -> 
     return results
 
 
-def _star(func: _Function, args: tuple[object, ...], _kwargs: dict[str, object]) -> list[object]:
+def _star(func: _Function, args: tuple[Iterable[object]], _kwargs: dict[str, object]) -> list[object]:
     return _map(lambda item: func(*item), args, {})
 
 
@@ -108,12 +108,17 @@ def _greet(_func: object, _args: tuple[object, ...], _kwargs: dict[str, object])
     """Nothing: the initializer is what counts."""
 
 
-def _any(_func: object, args: tuple[Any, ...], _kwargs: dict[str, object]) -> object:
+def _any(
+    _func: object,
+    args: tuple[_Function, str, tuple[object, ...], dict[str, object]],
+    _kwargs: dict[str, object],
+) -> object:
     func, way, rest, kwargs = args
     return WAYS[way](func, rest, kwargs)
 
 
-WAYS: dict[str, Callable[[_Function, tuple[object, ...], dict[str, object]], object]] = {
+# Each takes a function, arguments in a tuple that differs from way to way, and keyword arguments.
+WAYS: dict[str, Callable[..., object]] = {
     "call": _call,  # the arguments themselves; one result
     "apply": _apply,  # one pair of arguments and keyword arguments, which may be refs; one result
     "map": _map,  # a list of items; a list of results

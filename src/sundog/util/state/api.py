@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from sundog.util.state.exception import BadFilter, RayStateApiException
 from sundog.util.state.lineage import DRIVER_TASK_ID_PREFIX
@@ -58,7 +58,7 @@ _TRUE = frozenset({"true", "1"})
 _FALSE = frozenset({"false", "0"})
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
@@ -134,14 +134,15 @@ def _row(schema: type[S], found: Mapping[str, object], detail: bool) -> S:
 
 
 def _list(
+    schema: type[S],
     kind: str,
     address: str | None,
     filters: Sequence[Filter] | None,
     limit: int,
     detail: bool,
     whole: bool,
-) -> list[Any]:
-    schema, key = KINDS[kind]
+) -> list[S]:
+    key = KINDS[kind][1]
     filters = filters or []
     check_options(schema, filters, limit)
     # A filter may name a detail column even when details are not asked for.
@@ -209,7 +210,7 @@ def list_actors(
         ValueError: A filter names an unknown predicate or a column that cannot be filtered on, or `limit` is negative.
         RayStateApiException: There is no session to ask, or `limit` is too large.
     """
-    return _list("actors", address, filters, limit, detail, raise_on_missing_output)
+    return _list(ActorState, "actors", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_placement_groups(
@@ -222,7 +223,9 @@ def list_placement_groups(
     _explain: bool = False,
 ) -> list[PlacementGroupState]:
     """List placement groups. Arguments and errors as for `list_actors`."""
-    return _list("placement_groups", address, filters, limit, detail, raise_on_missing_output)
+    return _list(
+        PlacementGroupState, "placement_groups", address, filters, limit, detail, raise_on_missing_output
+    )
 
 
 def list_nodes(
@@ -235,7 +238,7 @@ def list_nodes(
     _explain: bool = False,
 ) -> list[NodeState]:
     """List nodes. Arguments and errors as for `list_actors`."""
-    return _list("nodes", address, filters, limit, detail, raise_on_missing_output)
+    return _list(NodeState, "nodes", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_jobs(
@@ -248,7 +251,7 @@ def list_jobs(
     _explain: bool = False,
 ) -> list[JobState]:
     """List jobs. Arguments and errors as for `list_actors`."""
-    return _list("jobs", address, filters, limit, detail, raise_on_missing_output)
+    return _list(JobState, "jobs", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_workers(
@@ -261,7 +264,7 @@ def list_workers(
     _explain: bool = False,
 ) -> list[WorkerState]:
     """List processes. Arguments and errors as for `list_actors`."""
-    return _list("workers", address, filters, limit, detail, raise_on_missing_output)
+    return _list(WorkerState, "workers", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_tasks(
@@ -274,7 +277,7 @@ def list_tasks(
     _explain: bool = False,
 ) -> list[TaskState]:
     """List attempts of tasks. Arguments and errors as for `list_actors`."""
-    return _list("tasks", address, filters, limit, detail, raise_on_missing_output)
+    return _list(TaskState, "tasks", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_runtime_envs(
@@ -287,7 +290,7 @@ def list_runtime_envs(
     _explain: bool = False,
 ) -> list[RuntimeEnvState]:
     """List runtime environments. Arguments and errors as for `list_actors`."""
-    return _list("runtime_envs", address, filters, limit, detail, raise_on_missing_output)
+    return _list(RuntimeEnvState, "runtime_envs", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_cluster_events(
@@ -315,11 +318,11 @@ def list_objects(
     _explain: bool = False,
 ) -> list[ObjectState]:
     """List references to objects. Arguments and errors as for `list_actors`."""
-    return _list("objects", address, filters, limit, detail, raise_on_missing_output)
+    return _list(ObjectState, "objects", address, filters, limit, detail, raise_on_missing_output)
 
 
-def _find(kind: str, wanted: str, address: str | None) -> list[Any]:
-    schema, key = KINDS[kind]
+def _find(schema: type[S], kind: str, wanted: str, address: str | None) -> list[S]:
+    key = KINDS[kind][1]
     if kind == "tasks":
         rows, _ = ask_tasks([(key, "=", wanted)], RAY_MAX_LIMIT_FROM_API_SERVER, True, address, True, matches)
         return [_row(schema, row, True) for row in rows]
@@ -336,8 +339,8 @@ def _check_id(kind: str, wanted: str) -> None:
         raise RayStateApiException(f"{wanted!r} is not the id of {kind}: ids are long hexadecimal numbers.")
 
 
-def _one(kind: str, wanted: str, address: str | None) -> StateSchema | None:
-    found = _find(kind, wanted, address)
+def _one(schema: type[S], kind: str, wanted: str, address: str | None) -> S | None:
+    found = _find(schema, kind, wanted, address)
     return found[0] if found else None
 
 
@@ -350,7 +353,7 @@ def get_actor(
         RayStateApiException: this can be no id.
     """
     _check_id("an actor", id)
-    return cast("ActorState | None", _one("actors", id, address))
+    return _one(ActorState, "actors", id, address)
 
 
 def get_job(
@@ -367,7 +370,7 @@ def get_placement_group(
     id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
 ) -> PlacementGroupState | None:
     """Give the placement group with this hex id, with details; None when there is none."""
-    return cast("PlacementGroupState | None", _one("placement_groups", id, address))
+    return _one(PlacementGroupState, "placement_groups", id, address)
 
 
 def get_node(
@@ -375,14 +378,14 @@ def get_node(
 ) -> NodeState | None:
     """Give the node with this hex id, with details; None when there is none. Errors as for `get_actor`."""
     _check_id("a node", id)
-    return cast("NodeState | None", _one("nodes", id, address))
+    return _one(NodeState, "nodes", id, address)
 
 
 def get_worker(
     id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
 ) -> WorkerState | None:
     """Give the process with this hex id, with details; None when there is none."""
-    return cast("WorkerState | None", _one("workers", id, address))
+    return _one(WorkerState, "workers", id, address)
 
 
 def get_task(
@@ -401,7 +404,7 @@ def get_task(
     """
     task_id = id if isinstance(id, str) else id.task_id().hex()
     _check_id("a task", task_id)
-    found = sorted(_find("tasks", task_id, address), key=lambda row: row.attempt_number or 0)
+    found = sorted(_find(TaskState, "tasks", task_id, address), key=lambda row: row.attempt_number or 0)
     if len(found) > 1:
         return found
     return found[0] if found else None
@@ -411,4 +414,4 @@ def get_objects(
     id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
 ) -> list[ObjectState]:
     """Give every process's reference to the object with this hex id."""
-    return _find("objects", id, address)
+    return _find(ObjectState, "objects", id, address)

@@ -5,9 +5,10 @@ Owns nothing: each method is a call of `api.py` or `summary.py`. Runs in the cal
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.util.state import api, summary
+from sundog.util.state.schema import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
         SummaryApiOptions,
         SummaryResource,
     )
-    from sundog.util.state.schema import StateSchema
+    from sundog.util.state.schema import StateSchema, TaskState
 
 
 class StateApiClient:
@@ -41,14 +42,15 @@ class StateApiClient:
         options: ListApiOptions,
         raise_on_missing_output: bool = True,
         _explain: bool = False,
-    ) -> list[Any]:
+    ) -> list[StateSchema] | list[JsonObject]:
         """List rows of a resource."""
         if resource.value == "cluster_events":
             return api.list_cluster_events(self._address, options.filters)
-        drivers: list[Any] = []
+        drivers: list[TaskState] = []
         if resource.value == "tasks" and not options.exclude_driver:
             drivers = api.list_driver_tasks(self._address, options.filters, options.detail)
         rows = api._list(
+            KINDS[resource.value][0],
             resource.value,
             self._address,
             options.filters,
@@ -68,7 +70,7 @@ class StateApiClient:
             return api.get_objects(id, self._address)
         if resource.value == "jobs":
             return api.get_job(id, self._address)
-        return api._one(resource.value, id, self._address)
+        return api._one(KINDS[resource.value][0], resource.value, id, self._address)
 
     def summary(
         self,
