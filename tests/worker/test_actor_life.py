@@ -84,7 +84,8 @@ def _spec(cls: type, *args: object, **more: Any) -> Any:
 def _construct(worker: WholeWorker, spec: Any, incarnation: int = 0) -> tuple[ActorLife, list[Any]]:
     life = ActorLife(worker.owner, worker.executor, worker.serving)
     life.construct(ConstructActor(ACTOR, incarnation, spec))
-    worker.serving.construct()
+    construct: Any = worker.serving.construct
+    construct()
     return life, worker.node.heard()
 
 

@@ -79,7 +79,7 @@ class WholeWorker:
         self._numbers = iter(range(1, 1000))
 
     def knows(
-        self, function: Callable[..., Any], *, returns: object = 1, retry: object = False, calls: int = 0
+        self, function: Callable[..., Any], *, returns: int | str = 1, retry: object = False, calls: int = 0
     ) -> int:
         """The number of a function that the owner has sent."""
         number = next(self._numbers)

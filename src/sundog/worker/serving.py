@@ -90,7 +90,7 @@ class Serving:
         self._warned_paths: set[str] = set()
         # for a serving that has more to check than incoming messages; negative: none
         self.look_again_s = -1.0
-        self.construct: Callable[[], object] | None = None  # by the message Construct, in the main thread
+        self.construct: Callable[[], object] | None = None  # by ConstructActor, for the main thread
         self.guard = FlushGuard(self._relieve)
         executor.item_waits = self.guard.watch_item
         executor.on_exit, executor.on_late_exit = self.exit_soon, self.exit_now
