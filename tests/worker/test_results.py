@@ -22,7 +22,7 @@ def worker(tmp_path: Path) -> Iterator[WholeWorker]:
         yield made
 
 
-def _run(worker: WholeWorker, function: Any, returns: object, **extra: Any) -> list[Any]:
+def _run(worker: WholeWorker, function: Any, returns: int | str, **extra: Any) -> list[Any]:
     worker.executor.run(
         worker.lane, worker.item(worker.knows(function, returns=returns), extra=extra or None)
     )
