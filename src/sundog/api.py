@@ -39,10 +39,9 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
     from sundog.runtime_env import RuntimeEnv
 
-A = TypeVar("A")
-
 __tracebackhide__ = True  # pytest folds the frames of this file
 
+A = TypeVar("A")
 T = TypeVar("T")
 Waitable = TypeVar("Waitable", bound=ObjectRef[object] | ObjectRefGenerator[object])
 
