@@ -121,3 +121,9 @@ def test_breakpoints_are_listed_a_line_each(session: FakeSession, sundog: Run) -
     assert session.asked == [ListTriggers()]
     assert lines[0].startswith("  1  /p.py:4") and "when x > 3" in lines[0]
     assert lines[1].startswith(" 12  anywhere") and "on KeyError" in lines[1]
+
+
+def test_a_file_that_is_not_here_is_told_of(session: FakeSession, sundog: Run) -> None:
+    assert (
+        "There is no nosuch.py in this folder: it is met in any file" in sundog("break", "nosuch.py:3").output
+    )

@@ -75,9 +75,11 @@ def test_a_file_is_opened_only_by_those_who_trust_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, typed: str, runs: bool
 ) -> None:
     played: list[str] = []
+    shown: list[bool] = []
 
-    def play(path: str, header: Header, *, with_pdb: bool, edit: bool) -> int:
+    def play(path: str, header: Header, *, with_pdb: bool, edit: bool, is_shown: bool) -> int:
         played.append(header.name)
+        shown.append(is_shown)
         return 0
 
     monkeypatch.setattr(replay, "play", play)
@@ -86,9 +88,11 @@ def test_a_file_is_opened_only_by_those_who_trust_it(
     done = CliRunner().invoke(capsule.command, ["open", file], input=typed, standalone_mode=False)
     assert "runs the code that is in it, with your rights" in done.output
     assert played == (["sent"] if runs else [])
+    assert ("Nothing was run." in done.output) == (not runs)
     assert done.return_value == (0 if runs else 1)
     CliRunner().invoke(capsule.command, ["open", file, "--yes"])
     assert played[-1] == "sent"
+    assert shown == ([True, False] if runs else [False])  # the question has shown the header, --yes has not
 
 
 def test_a_file_that_is_no_capsule_is_refused_by_its_name(tmp_path: Path, sundog: Run) -> None:
@@ -96,3 +100,19 @@ def test_a_file_that_is_no_capsule_is_refused_by_its_name(tmp_path: Path, sundog
     file.write_bytes(b"rubbish")
     with pytest.raises(ValueError, match=r"x.capsule is not a capsule of this version of sundog"):
         CliRunner().invoke(capsule.command, ["open", str(file)], catch_exceptions=False)
+
+
+def test_a_question_that_nobody_answers_runs_nothing(folder: Path, sundog: Run) -> None:
+    put(folder, 1)
+    done = sundog("capsule", "open", str(folder / "1.capsule"))
+    assert done.exit_code == 1
+    assert "nobody answered, so nothing was run. Without a question: --yes" in done.output
+
+
+def test_an_exported_capsule_is_for_its_owner_alone(folder: Path, sundog: Run, tmp_path: Path) -> None:
+    header = put(folder, 1)
+    file = tmp_path / "x"
+    assert sundog("capsule", "export", header.task_id, str(file)).exit_code == 0
+    assert file.stat().st_mode & 0o777 == 0o600
+    done = sundog("capsule", "export", header.task_id, str(tmp_path / "none" / "x"))
+    assert "cannot be written: No such file or directory." in done.output

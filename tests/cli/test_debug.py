@@ -77,3 +77,26 @@ def test_a_task_that_waits_for_an_editor_is_shown_once(
     visits = visited([_pause(1, port=5678)], [_pause(1, port=5678)])
     result = sundog("debug")
     assert result.output.count("127.0.0.1:5678") == 1 and visits == []
+
+
+def test_the_last_task_of_a_program_may_end_the_session(
+    visited: Callable[..., list[int]], sundog: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visits = visited([_pause(1)])
+    first = iter([[_pause(1)]])
+
+    def ask(_request: object) -> list[Pause]:
+        for paused in first:
+            return paused
+        raise ConnectionError("gone")
+
+    monkeypatch.setattr(source, "find_source", lambda _address: SimpleNamespace(path="/nowhere", ask=ask))
+    assert sundog("debug").exit_code == 0
+    assert visits == [1]
+
+
+def test_an_empty_list_is_no_failure(visited: Callable[..., list[int]], sundog: Run) -> None:
+    visited([], [])
+    done = sundog("debug", "--list")
+    assert (done.exit_code, done.output) == (0, "No task is paused.\n")
+    assert sundog("debug").exit_code == 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from sundog.capsules.rows import Outcome, write
-from sundog.cli import capsule
+from sundog.cli import capsule, exits, replay
 from tests.capsules.made import HEADER, contents
 
 
@@ -21,3 +22,13 @@ def test_a_capsule_of_a_stranger_cannot_hide_the_question_before_it_is_opened(tm
     done = CliRunner().invoke(capsule.command, ["open", str(file)], input="n\n")
     assert "\x1b" not in done.output and "Do you trust the person who made it?" in done.output
     assert done.output.count("\nOpened, all is well") == 1  # a line of the error's text, which may have lines
+
+
+def test_an_editor_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "/nowhere/editor --wait")
+    source = tmp_path / "f.py"
+    source.write_text("")
+    with pytest.raises(
+        exits.CommandError, match=r"\(/nowhere/editor --wait\) cannot be started: No such file"
+    ):
+        replay._edit(HEADER._replace(source=f"{source}:1"))

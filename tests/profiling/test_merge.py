@@ -26,3 +26,9 @@ def test_lines_and_memory_are_added_over_calls_and_processes() -> None:
     assert two.kept[0].size_bytes == 10 << 20 and two.calls == {"f": (4, 12)} and two.peak_bytes == 12
     text = merge.table(profile("memory", Part(1, "worker", "s", memory=two)))
     assert re.search(r"10\.00 +4 +f +f\.py:7 hot", text), text
+
+
+def test_a_profile_in_which_nothing_was_allocated_says_so() -> None:
+    text = merge.table(profile("memory", Part(1, "worker", "s", memory=MemoryProfile(1 << 20, [], [], {}))))
+    assert "Nothing was allocated while it was measured" in text
+    assert "Not freed" not in text

@@ -28,3 +28,13 @@ def test_a_profile_ends_when_all_processes_that_live_have_written(tmp_path: Path
         isinstance(begun, BeginProfile) and begun.spec.rate_hz == 50.0 and begun.spec.folder == running.folder
     )
     assert ended.profile_id == begun.spec.id == running.folder.rpartition("/")[2]
+
+
+def test_a_profile_that_no_process_takes_part_in_leaves_nothing(tmp_path: Path) -> None:
+    def ask(_request: object) -> Any:
+        return []
+
+    running = RunningProfile(ask, str(tmp_path), "cpu", "a test", [])
+    assert rows.profiles_of(str(tmp_path))
+    running.drop()
+    assert not rows.profiles_of(str(tmp_path))

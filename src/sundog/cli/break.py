@@ -83,6 +83,10 @@ def command(
     click.echo(
         f"Breakpoint {number} is set: {Trigger(number, path, line, when, exception, attempt or 0).text()}"
     )
+    if path and not os.path.isfile(path):
+        click.echo(
+            f"There is no {path} in this folder: it is met in any file of that name that a worker runs."
+        )
     click.echo("A task that meets it is paused. Attach with: sundog debug --wait 60")
     return exits.OK
 

@@ -75,7 +75,12 @@ def export(task: str, file: str, session: str | None) -> int:
     if found is None:
         raise exits.CommandError(f"there is no capsule of {task}. See: sundog capsule list")
     path, header = found
-    shutil.copyfile(path, file)
+    try:
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            with open(path, "rb") as capsule:
+                shutil.copyfileobj(capsule, out)
+    except OSError as error:
+        raise exits.CommandError(f"{file} cannot be written: {error.strerror}.") from None
     click.echo(f"{file}: {printable(header.name)}, {os.path.getsize(file) / 1024:.0f} KiB.")
     click.echo(
         "It holds the arguments and the environment of the task; variables that look like secrets are left out."
@@ -99,6 +104,17 @@ def open_capsule(file: str, with_pdb: bool, edit: bool, yes: bool) -> int:
     if not yes:
         show_header(header)
         click.echo(f"Opening {file} runs the code that is in it, with your rights, on this machine.")
-        if not click.confirm("Do you trust the person who made it?", default=False):
+        if not _is_trusted():
+            click.echo("Nothing was run.")
             return exits.FAILED
-    return play(file, header, with_pdb=with_pdb, edit=edit)
+    return play(file, header, with_pdb=with_pdb, edit=edit, is_shown=not yes)
+
+
+def _is_trusted() -> bool:
+    try:
+        return click.confirm("Do you trust the person who made it?", default=False)
+    except click.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        click.echo()
+        raise exits.CommandError("nobody answered, so nothing was run. Without a question: --yes") from None

@@ -32,7 +32,7 @@ _EXAMPLES = rows.examples(
 @click.option(
     "--wait",
     "patience_s",
-    type=float,
+    type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
     help="Wait so many seconds for a task to pause.",
@@ -53,7 +53,7 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
     if (path := _elsewhere(address)) is not None:
         return _visit_elsewhere(path, task, only_list, patience_s)
     source = rows.asked(lambda: find_source(address))
-    paused = _paused(source, task, patience_s)
+    paused = _paused(source, task, patience_s, only_list)
     left: set[str] = (
         set()
     )  # a task informs this command before its node, which may still list the task as paused
@@ -70,7 +70,10 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
             left.add(chosen.id)
         if task is not None or not client.is_terminal():
             return exits.OK
-        paused = [each for each in _all_paused(source) if each.id not in left]
+        try:
+            paused = [each for each in _all_paused(source) if each.id not in left]
+        except (exits.CommandError, ConnectionError):
+            return exits.OK  # that was the last task of the program, and its session has ended
         if not paused:
             return exits.OK
 
@@ -121,8 +124,8 @@ def _visit_elsewhere(path: str, task: str | None, only_list: bool, patience_s: f
     return exits.OK
 
 
-def _paused(source: "StateSource", task: str | None, patience_s: float) -> list[Pause]:
-    """The paused tasks that are wanted, oldest first; waits until there is one."""
+def _paused(source: "StateSource", task: str | None, patience_s: float, only_list: bool) -> list[Pause]:
+    """The paused tasks that are wanted, oldest first; waits until there is one. Only a list may be empty."""
     deadline = time.monotonic() + patience_s
     while True:
         found = _all_paused(source)
@@ -130,6 +133,9 @@ def _paused(source: "StateSource", task: str | None, patience_s: float) -> list[
         if wanted or time.monotonic() >= deadline:
             break
         time.sleep(0.1)
+    if not wanted and only_list and task is None:
+        click.echo("No task is paused.")
+        return []
     if not wanted:
         which = f"no task {task} is paused" if task is not None else "no task is paused"
         raise exits.CommandError(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
     from sundog.observe.sessions import Opened
     from sundog.profiling.rows import Profile
+    from sundog.profiling.session import RunningProfile
 
 _RAY_MAX_S = 30.0  # the driver's answer is awaited no longer than twice that
 _EXAMPLES = rows.examples(
@@ -226,10 +227,19 @@ def attach(target: str, seconds: float, kind: str, rate: float, native: bool, se
         found.ask, found.path, kind, what, [pid], rate_hz=rate, limit_s=seconds + 60.0, native=native
     )
     if not running.pids:
+        running.drop()
         raise exits.CommandError(f"no process of the session has pid {pid}. See: sundog list workers")
-    _wait(seconds, f"{kind} profile of {what}")
-    show_profile(running.end())
+    _measure(running, seconds, f"{kind} profile of {what}")
     return exits.OK
+
+
+def _measure(running: "RunningProfile", seconds: float, what: str) -> None:
+    """Wait, then show what was measured: Ctrl-C ends the wait early."""
+    try:
+        _wait(seconds, what)
+    except KeyboardInterrupt:
+        click.echo("Ended early. What was measured until then:")
+    show_profile(running.end())
 
 
 def _attach_on_ray(found: "Opened", target: str, seconds: float, kind: str, rate: float, native: bool) -> int:
@@ -271,14 +281,15 @@ def _pid_of(found: "Opened", target: str) -> tuple[int, str]:
     if target.isdigit() and len(target) < 10:
         return int(target), f"pid {target}"
     for actor in state.list_actors(found.path, limit=10_000):
-        if actor.actor_id.startswith(target) or target == actor.name:
+        if actor.actor_id.startswith(target) or (target in (actor.name, actor.class_name) and actor.pid):
             return int(actor.pid or 0), f"actor {actor.class_name} (pid {actor.pid})"
     for task in state.list_tasks(found.path, limit=10_000):
-        if task.task_id.startswith(target) and task.worker_pid and task.state == "RUNNING":
+        is_meant = task.task_id.startswith(target) or target == task.name
+        if is_meant and task.worker_pid and task.state == "RUNNING":
             return int(task.worker_pid), f"task {task.name} (pid {task.worker_pid})"
     raise exits.CommandError(
-        f"{target} is neither a pid, nor an actor's id or name, nor a running task. See: sundog list "
-        "actors, sundog list tasks"
+        f"{target} is neither a pid, nor the id, name or class of an actor, nor the id or function of a task that "
+        "runs now. See: sundog list actors, sundog list tasks"
     )
 
 

@@ -62,12 +62,13 @@ def choose(task: str | None, session: str | None) -> "tuple[str, Header] | None"
     return (found[0].path, found[0].header) if found else None
 
 
-def play(path: str, header: "Header", *, with_pdb: bool, edit: bool) -> int:
-    """Run a capsule; the exit code says whether it ended as it did before."""
+def play(path: str, header: "Header", *, with_pdb: bool, edit: bool, is_shown: bool = False) -> int:
+    """Run a capsule; the exit code says whether it ended as it did before. `is_shown`: its header was shown already."""
     from sundog.capsules import capture, replay
     from sundog.capsules import rows as capsules
 
-    show_header(header)
+    if not is_shown:
+        show_header(header)
     if edit:
         _edit(header)
     contents = capsules.read_contents(path)
@@ -165,5 +166,11 @@ def _edit(header: "Header") -> None:
         if os.path.basename(editor.split()[0]) in ("vi", "vim", "nvim", "nano", "emacs")
         else [path]
     )
-    if subprocess.run([*editor.split(), *place], check=False).returncode:
+    try:
+        code = subprocess.run([*editor.split(), *place], check=False).returncode
+    except OSError as error:
+        raise exits.CommandError(
+            f"the editor ({editor}) cannot be started: {error.strerror}. Set $EDITOR to another one."
+        ) from None
+    if code:
         raise exits.CommandError(f"the editor ({editor}) failed; set $EDITOR to another one.")

@@ -159,6 +159,8 @@ def _memory_table(found: MemoryProfile) -> list[str]:
             :_SHOWN
         ]:
             out.append(f"  {peak / _MIB:>9.1f}  {count:>6}  {name}")
+    if not found.kept and not found.at_peak:
+        return [*out, "Nothing was allocated while it was measured: no task or call ran there."]
     for title, rows in (
         ("Not freed when it ended: a leak, or what is meant to stay", found.kept),
         ("At the peak", found.at_peak),

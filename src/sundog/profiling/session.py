@@ -10,6 +10,7 @@ Owns the folder and the waiting for the parts. Runs in the caller's process: a c
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,10 @@ class RunningProfile:
         while time.monotonic() < deadline and any(self._is_missing(pid) for pid in pids):
             time.sleep(0.01)
         return read(self.folder)
+
+    def drop(self) -> None:
+        """Remove its folder: no process takes part."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _is_missing(self, pid: int) -> bool:
         return os.path.exists(f"/proc/{pid}") and not os.path.exists(f"{self.folder}/{pid}.json")

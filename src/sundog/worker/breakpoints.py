@@ -116,7 +116,7 @@ class Breakpoints:
         return Pause(
             random_id(6).hex(),
             running.task_id.hex() if running is not None else "",
-            running.name if running is not None else threading.current_thread().name,
+            _full_name(running.name) if running is not None else threading.current_thread().name,
             running.attempt if running is not None else 0,
             path,
             line,
@@ -237,3 +237,9 @@ def _pdb_of(tracer: object) -> RemotePdb | None:
 
     owner = getattr(tracer, "__self__", None)
     return owner if isinstance(owner, RemotePdb) else None
+
+
+def _full_name(name: str) -> str:
+    """The name of what runs: of an actor's call with its class, for other classes may have a method of that name."""
+    made_by = context.facts.actor_class
+    return f"{made_by}.{name}" if made_by and "." not in name else name
