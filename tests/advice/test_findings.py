@@ -56,3 +56,8 @@ def test_a_range_is_predicted_where_the_records_leave_open_how_much_is_gained() 
     [single] = weigh(run, [draft("a", 8.0)], 10.0)
     assert single.predicted_least_s == single.predicted_s
     assert not single.is_range
+
+
+def test_a_recursion_of_small_tasks_explains_that_they_wait_for_each_other() -> None:
+    run = serial_gets(10, 1.0, "").run()
+    assert weighed(run, draft("nested-get", 3.0), draft("tasks-too-small", 4.0)) == ["tasks-too-small"]

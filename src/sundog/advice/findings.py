@@ -108,7 +108,7 @@ _ECHOES = {
     "large-argument": ("serial-part", "driver-bound", "tasks-too-small", "spilling", "too-many-workers"),
     "closure": ("serial-part", "driver-bound", "too-many-workers", "get-in-loop", "tasks-too-small"),
     "retries": ("stragglers", "get-in-order"),
-    "tasks-too-small": ("driver-bound", "serial-part"),
+    "tasks-too-small": ("driver-bound", "serial-part", "nested-get"),
     "nested-get": ("stragglers", "one-actor"),
     "unbalanced-actors": ("stragglers", "get-in-order"),
     "memory-bound": ("stragglers",),

@@ -255,7 +255,8 @@ def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
     by_site: dict[str, list[Node]] = defaultdict(list)
     for node in run.nodes:
         for op in node.program or ():
-            if op.kind == WAIT and op.nodes and op.waited_s > 0:
+            # A wait whose line is not in the records cannot be mended by who reads of it.
+            if op.kind == WAIT and op.nodes and op.waited_s > 0 and op.site:
                 by_site[op.site].append(node)
     for site, nodes in by_site.items():
         unique = {node.key: node for node in nodes}
