@@ -8,7 +8,13 @@ from pydantic import BaseModel
 from sundog import serve
 from sundog.serve.config_apps import _version, call_builder, config_of, with_overrides
 from sundog.serve.deployment import Application
-from sundog.serve.schema import DeploymentSchema, RayActorOptionsSchema, ServeApplicationSchema
+from sundog.serve.schema import (
+    DeploymentSchema,
+    LoggingConfig,
+    RayActorOptionsSchema,
+    ServeApplicationSchema,
+    ServeDeploySchema,
+)
 
 
 class _Model:
@@ -89,3 +95,13 @@ def test_a_config_for_applications_has_what_the_code_says() -> None:
     (app,) = made["applications"]
     assert (app["name"], app["route_prefix"], app["import_path"]) == ("app1", "/", "m:app")
     assert app["deployments"] == [{"name": "Model", "num_replicas": 2}]
+
+
+def test_a_built_config_has_the_autoscaling_options_that_were_chosen_and_can_be_deployed_as_it_is() -> None:
+    chosen = {"min_replicas": 1, "max_replicas": 3}
+    scaled = serve.deployment(autoscaling_config=chosen, name="Scaled")(_Model)
+    made = config_of([(scaled.bind(), "app1", "/", "m:app")])
+    assert made["applications"][0]["deployments"] == [{"name": "Scaled", "autoscaling_config": chosen}]
+    read = ServeDeploySchema.model_validate(made)
+    assert read.logging_config == LoggingConfig()
+    assert read.model_dump(exclude_unset=True, mode="json") == made

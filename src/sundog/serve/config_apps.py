@@ -16,7 +16,7 @@ from sundog.serve.deployment import Application, Deployment
 from sundog.serve.handle import DeploymentHandle
 from sundog.serve.imports import import_attr
 from sundog.serve.rows import DEFAULT, DeploymentID
-from sundog.serve.schema import APIType, DeploymentSchema, ServeApplicationSchema
+from sundog.serve.schema import APIType, DeploymentSchema, LoggingConfig, ServeApplicationSchema
 from sundog.serve.specs import AppSpec
 
 if TYPE_CHECKING:
@@ -173,6 +173,7 @@ def config_of(apps: list[tuple[Application, str, str | None, str]]) -> JsonObjec
     return {
         "proxy_location": "EveryNode",
         "http_options": {"host": "127.0.0.1", "port": 8000},
+        "logging_config": LoggingConfig().model_dump(mode="json"),
         "applications": rows,
     }
 
@@ -184,6 +185,9 @@ def _row(deployment: Deployment) -> JsonObject:
         row[key] = config[key]
     if "ray_actor_options" in deployment._given:
         row["ray_actor_options"] = deployment.ray_actor_options
-    if row.get("autoscaling_config"):
+    scaling = deployment._deployment_config.autoscaling_config
+    if scaling is not None and row.get("autoscaling_config"):
         row.pop("num_replicas", None)
+        # Only what was chosen: a default of today, written down, would not change with later versions.
+        row["autoscaling_config"] = json.loads(scaling.model_dump_json(exclude_unset=True, fallback=str))
     return row
