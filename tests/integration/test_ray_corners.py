@@ -96,7 +96,9 @@ def test_a_program_that_asks_for_a_dashboard_runs_without_its_packages(
     monkeypatch.setattr(heads, "NEEDED", ("a_package_that_is_not_there",))
     with sundog.init(num_cpus=1, include_dashboard=True):
         assert sundog.get(sundog.put(1)) == 1
-    assert any("not installed: a_package_that_is_not_there" in record.getMessage() for record in caplog.records)
+    assert any(
+        "not installed: a_package_that_is_not_there" in record.getMessage() for record in caplog.records
+    )
 
 
 def test_a_program_that_forbids_it_is_not_connected_by_its_first_verb(

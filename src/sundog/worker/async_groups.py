@@ -87,9 +87,9 @@ class GroupedServing(Serving):
         self.loop = self.loops[""].loop  # for a constructor that is a coroutine
         self._where: dict[bytes, GroupLoop] = {}
         self._finish: str | None = None
-        super().__init__(
-            owner, executor
-        )  # created after the loops: questions about this process come to this object
+        # Made after the loops: questions about this process come to this object.
+        super().__init__(owner, executor)
+        self.open()
 
     def run(self) -> str:
         """Serve until the actor ends."""
