@@ -24,7 +24,7 @@ CHECKS = breaches.CHECKS | names.CHECKS
 # The largest cycle of imports that these packages may have, types included. Only ever fewer.
 LARGEST_CYCLE = {"node": 4, "owner": 2, "state": 2, "store": 2, "wire": 0}
 # Lines of code of the package with `Any`, and its public functions that return it. Only ever fewer.
-MAX_ANY_LINES = 305
+MAX_ANY_LINES = 296
 MAX_RETURNS_ANY = 30
 EMPTY_NAMES = {"utils", "helpers", "common", "manager", "misc"}
 # Paths that Ray programs import: their names are not ours to choose.

@@ -1,7 +1,7 @@
 """Resources that come in single pieces, each with an id: GPUs, and the accelerators of other makers.
 
 Owns their names, the variables by which the makers' libraries find the pieces that they may use, and which of them
-can be shared by several tasks. Names and variables are those of Ray 2.60. Any process.
+can be shared by several tasks. Names and variables are those of Ray 2.60. Runs in any process.
 """
 
 from __future__ import annotations

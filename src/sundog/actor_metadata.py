@@ -1,6 +1,6 @@
 """What programs read of an actor class beside calling it: `A.__ray_metadata__`.
 
-Owns the two read-only views, on the class and on its methods. Made when a program asks for it. Any process.
+Owns the two read-only views, on the class and on its methods. Made when a program asks for it. Runs in any process.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import notices
 from sundog.cluster_utils import Cluster, ClusterNode
@@ -45,7 +45,9 @@ class AutoscalingCluster:
         head_resources: JsonObject,
         worker_node_types: dict[str, JsonObject],
         autoscaler_v2: bool = False,
-        **config_kwargs: Any,
+        max_workers: int = _MOST_WORKERS,
+        idle_timeout_minutes: float = _IDLE_MINUTES,
+        **config_kwargs: object,
     ) -> None:
         self._head = dict(head_resources)
         self._types = [
@@ -58,8 +60,8 @@ class AutoscalingCluster:
             )
             for name, row in worker_node_types.items()
         ]
-        self._max = int(config_kwargs.get("max_workers", _MOST_WORKERS))
-        self._idle_s = 60 * float(config_kwargs.get("idle_timeout_minutes", _IDLE_MINUTES))
+        self._max = int(max_workers)
+        self._idle_s = 60 * float(idle_timeout_minutes)
         self._cluster: Cluster | None = None
         self._nodes: dict[ClusterNode, tuple[str, float]] = {}  # type, and since when the node is idle
         self._ended = threading.Event()

@@ -1,6 +1,6 @@
 """The pickler that sundog uses, under the name by which programs written for Ray import it.
 
-Owns nothing: every name is the package cloudpickle's own, but for the two that explain a failure. Any process.
+Owns nothing: every name is the package cloudpickle's own, but for the two that explain a failure. Runs in any process.
 """
 
 from __future__ import annotations

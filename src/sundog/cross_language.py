@@ -1,6 +1,6 @@
 """Functions and actors written in Java or C++: Ray's names for them, which refuse here.
 
-sundog runs Python alone. Any process.
+sundog runs Python alone. Runs in any process.
 """
 
 from __future__ import annotations

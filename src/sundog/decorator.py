@@ -1,6 +1,6 @@
 """`@remote`: a function becomes a remote function, a class an actor class.
 
-Owns the decorator and how it may be written. Any process, at import time of the user's modules.
+Owns the decorator and how it may be written. Runs in any process, at import time of the user's modules.
 """
 
 from __future__ import annotations

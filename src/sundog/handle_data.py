@@ -1,7 +1,7 @@
 """What a handle knows of its actor: the row that travels with every handle, and that the node keeps.
 
 Owns the row. The creator of an actor fills it (`actor.py`, `engines/creation.py`), the node hands it out with a
-name, and a method reads it at its first call. Any process.
+name, and a method reads it at its first call. Runs in any process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`JobConfig`: what holds for all that one program starts, given to `init(job_config=…)`.
 
 Owns the values and their checks; `init` reads them. What only means something to another language is kept and has no
-effect. Any process that calls `init`.
+effect. Runs in any process that calls `init`.
 """
 
 from __future__ import annotations

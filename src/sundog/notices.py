@@ -2,7 +2,7 @@
 
 Owns that logger's level, format and handler, as `init(logging_level=…, logging_format=…, configure_logging=…)` wants
 them. The module `logging` is imported when there is something to say, or when the program has it already: nothing
-here may slow down a start. Any process, any thread.
+here may slow down a start. Runs in any process, any thread.
 """
 
 from __future__ import annotations

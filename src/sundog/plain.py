@@ -5,7 +5,7 @@ build, most of it for methods compiled class by class, and the module `dataclass
 others; the eighty classes that a session loads were a third of its start. Here ``__repr__``, ``__eq__`` and
 ``__hash__`` are one function each for all classes, and an ``__init__`` is compiled when the first row is made.
 Type checkers see an ordinary dataclass, a frozen one if so declared; at run time nothing stops an assignment to
-a frozen row, unless its class has a ``__setattr__`` of its own. Any process, any thread.
+a frozen row, unless its class has a ``__setattr__`` of its own. Runs in any process, any thread.
 """
 
 from __future__ import annotations

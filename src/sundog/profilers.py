@@ -2,7 +2,7 @@
 
 Owns that question, imports that such a profile is not to show, and which modules are imported already. A profile of a
 driver is read by people: it shows `remote`, `get` and `wait`, not the thousands of calls of an import on first use, nor
-the looks of a get that spins. Any process, any thread; imports nothing.
+the looks of a get that spins. Runs in any process, any thread; imports nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ids as users see them: small immutable objects with `.hex()` and `.binary()`.
 
 Sizes are Ray's: a program may make ids of its own, compare them, and take them apart. Those that sundog itself makes of
-tasks, nodes, processes and placement groups are shorter (`ids.py`), and as good. Any process.
+tasks, nodes, processes and placement groups are shorter (`ids.py`), and as good. Runs in any process.
 """
 
 from __future__ import annotations

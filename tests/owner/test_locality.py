@@ -73,5 +73,5 @@ def test_small_values_and_other_strategies_keep_their_shape(owner: Any) -> None:
     small = (b"oid", (0, b"", None, None))
     plain, spread = task(), task(LeaseSpec(ONE.resources, "env", strategy=("spread",)))
 
-    assert locality.near(owner.segments, owner, plain, [small]) is plain.fn.shape  # type: ignore[list-item]
+    assert locality.near(owner.segments, owner, plain, [small]) is plain.fn.shape
     assert locality.near(owner.segments, owner, spread, [value("a-b-1@" + TAG_B, 100)]) is spread.fn.shape

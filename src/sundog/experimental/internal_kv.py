@@ -1,7 +1,7 @@
 """Small values under keys that all processes of a session see, under the names that Ray's libraries use.
 
 Owns the check of what is given. The table is the node's (`state/key_values.py`) and ends with the session; it is for
-addresses and settings, not for data. On a Ray cluster the calls go to Ray. Any process, any thread.
+addresses and settings, not for data. On a Ray cluster the calls go to Ray. Runs in any process, any thread.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where objects are and how large: `get_object_locations` and `get_local_object_locations`.
 
-Owns the questions alone. A session has one node, so an object that is ready is on it. Any process of a session.
+Owns the questions alone. A session has one node, so an object that is ready is on it. Runs in any process of a session.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from pickle import dumps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import event_facts, events
 from sundog.ids import PROCESS_BYTES, number_of
@@ -115,7 +115,7 @@ class Arguments:
             return
         values = []
         for oid in task.deps or ():
-            value: Any = self.basics.objects.value(oid)
+            value = self.basics.objects.value(oid)
             if value is None and task.saved is not None:
                 value = task.saved.get(oid)
             if value is None:

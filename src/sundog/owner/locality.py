@@ -16,11 +16,14 @@ from sundog.store import places
 
 if TYPE_CHECKING:
     from sundog.owner.interfaces import Dispatching
-    from sundog.owner.rows import Shape, Task, Value
+    from sundog.owner.rows import Shape, Task
     from sundog.store.segments import Segments
+    from sundog.wire.lanes import WireValue
 
 
-def near(segments: Segments, dispatch: Dispatching, task: Task, values: list[tuple[bytes, Value]]) -> Shape:
+def near(
+    segments: Segments, dispatch: Dispatching, task: Task, values: list[tuple[bytes, WireValue]]
+) -> Shape:
     """The shape of a task that prefers the node with the most bytes of these arguments."""
     shape = task.fn.shape
     assert shape is not None

@@ -151,7 +151,7 @@ class Task:
     # For the rerun when a result is lost (owner/lineage.py):
     lossy: set[bytes] | None = None  # results that are stored in segments
     needs: tuple[bytes, ...] | None = None  # the objects that the task used, once it has finished
-    saved: dict[bytes, object] | None = None  # small values of top-level refs
+    saved: dict[bytes, Value] | None = None  # small values of top-level refs
     kept_bytes = 0
     retries_at_close: int | None = None  # an unread generator is cancelled, but may run again
     rebuilding: set[bytes] | None = None  # during a rerun: the results that are needed

@@ -3,7 +3,7 @@
 Owns that process and the reading of its file. py-spy stops the process for each look, so this costs more than our own
 sampler; the processor time that it used is told as what the looks took. py-spy is an extra (`pip install
 'sundog[profile]'`); where the kernel does not let it look (ptrace), that is told and there is no profile of that
-process. Any process; started and stopped by any thread.
+process. Runs in any process; started and stopped by any thread.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
                               <pid>.bin         memray's own file, of memory profiles
                               flame.html  speedscope.json  table.txt     made when it is shown
 
-Owns the rows, their files and their sum. JSON only: reading a profile runs nothing. Any process.
+Owns the rows, their files and their sum. JSON only: reading a profile runs nothing. Runs in any process.
 """
 
 from __future__ import annotations

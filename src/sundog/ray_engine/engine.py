@@ -246,7 +246,7 @@ class RayEngine:
                 f"There is no live actor named {name!r} in this namespace of the Ray cluster. Names: {names}."
             ) from None
 
-    def named_actors(self, all_namespaces: bool) -> list[object]:
+    def named_actors(self, all_namespaces: bool) -> list[str] | list[dict[str, str]]:
         """As Ray's; sundog's own are left out."""
         found = self.ray.util.list_named_actors(all_namespaces=all_namespaces)
         return [each for each in found if not all_namespaces or each["namespace"] != "_sundog"]

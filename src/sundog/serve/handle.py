@@ -1,7 +1,7 @@
 """Handles: how deployments are called from Python, in another deployment or in the user's own program.
 
 Owns handles, their options and the responses that their calls return. Where a request goes is decided in `router.py`.
-Any process and thread.
+Runs in any process and thread.
 """
 
 from __future__ import annotations

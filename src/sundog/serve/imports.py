@@ -1,7 +1,7 @@
 """Names of things in modules: `package.module:attr`, as configs and options of Serve write them.
 
 Owns the import of such a name, and pickling what it names by value, so that a module beside the user's script need
-not be importable in other processes. Any process.
+not be importable in other processes. Runs in any process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What REST tells of a running Serve beyond its applications: health, scaling, graph, where to send requests.
 
-Owns the shapes, with Ray Serve's names; `schema.py` gives all of them to users. Any process.
+Owns the shapes, with Ray Serve's names; `schema.py` gives all of them to users. Runs in any process.
 """
 
 from __future__ import annotations

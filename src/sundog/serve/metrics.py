@@ -1,6 +1,6 @@
 """Metrics of user code in replicas: as in `sundog.util.metrics`, with tags that say which replica.
 
-Owns the tags. Any process; outside of a replica nothing is added.
+Owns the tags. Runs in any process; outside of a replica nothing is added.
 """
 
 from __future__ import annotations

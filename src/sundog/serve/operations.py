@@ -1,7 +1,7 @@
 """What the command line and a REST server do with a running Serve: plain values in, plain values out.
 
 Owns no state: each function asks the controller of the session that this process is in. `details`, `apply` and
-`clear` are GET, PUT and DELETE of `/api/serve/applications/`. Any process; blocking.
+`clear` are GET, PUT and DELETE of `/api/serve/applications/`. Runs in any process; blocking.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Serve's verbs: start, run, delete, status, shutdown, and handles by name.
 
-Owns what the user's process does for them. Any process; blocking, but for `shutdown_async`.
+Owns what the user's process does for them. Runs in any process; blocking, but for `shutdown_async`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ large arrays would need ten thousand descriptors. This module maps through libc 
 as a `ctypes` array, which can be weakly referenced: that weak reference fires when the last array or
 memoryview over the bytes is gone (one on a `PickleBuffer` fires while the array is still alive).
 
-Owns nothing but the system calls. Any process, any thread.
+Owns nothing but the system calls. Runs in any process, any thread.
 """
 
 from __future__ import annotations

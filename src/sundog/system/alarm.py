@@ -2,7 +2,7 @@
 
 Owns the descriptor and the system calls (Python wraps them only from 3.13 on). A timer among the sockets costs
 the threads that read them nothing until it rings: no time limit to work out before each sleep, no look at a clock after
-it. Any process, any thread.
+it. Runs in any process, any thread.
 """
 
 from __future__ import annotations

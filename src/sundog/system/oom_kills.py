@@ -1,7 +1,7 @@
 """The kernel's counts of processes that it killed for memory, and the limits beside them.
 
 Owns where they are: in the control group of this process (v1 or v2), else of the whole machine. Reads; keeps nothing.
-Any process.
+Runs in any process.
 """
 
 from __future__ import annotations

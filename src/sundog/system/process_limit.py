@@ -1,6 +1,6 @@
 """How many processes and threads this user may have, in words for a user who hits that limit.
 
-Owns one sentence. Imports nothing of ours: the node's first milliseconds may need it. Any process, any thread.
+Owns one sentence. Imports nothing of ours: the node's first milliseconds may need it. Runs in any process, any thread.
 """
 
 from __future__ import annotations

@@ -1,14 +1,20 @@
-"""Which actors have a name. Asks the node; keeps nothing. Any process, any thread."""
+"""Which actors have a name. Asks the node; keeps nothing. Runs in any process, any thread."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, overload
 
 from sundog import api, engines
 from sundog.wire.requests import ListNamedActors
 
 
-def list_named_actors(all_namespaces: bool = False) -> list[Any]:
+@overload
+def list_named_actors(all_namespaces: Literal[False] = False) -> list[str]: ...
+@overload
+def list_named_actors(all_namespaces: Literal[True]) -> list[dict[str, str]]: ...
+@overload
+def list_named_actors(all_namespaces: bool) -> list[str] | list[dict[str, str]]: ...
+def list_named_actors(all_namespaces: bool = False) -> list[str] | list[dict[str, str]]:
     """Name every living actor that was given a name.
 
     Args:

@@ -1,7 +1,7 @@
 """Placement groups: resources reserved together, as bundles, on one node or across several.
 
 Owns the public handle and the checks on what is asked for. The node owns the groups themselves
-(`state/bundles.py`); every question here is one request to it. Any process, any thread.
+(`state/bundles.py`); every question here is one request to it. Runs in any process, any thread.
 """
 
 from __future__ import annotations
