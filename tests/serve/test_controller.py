@@ -12,10 +12,10 @@ import pytest
 import sundog
 from sundog.serve import controller
 from sundog.serve.applications import Applications
-from sundog.serve.config import HTTPOptions
+from sundog.serve.config import HTTPOptions, ProxyLocation
 from sundog.serve.controller import ControllerActor, ControllerCore
 from sundog.serve.proxies import Proxies
-from sundog.serve.specs import Kept, ServeOptions
+from sundog.serve.specs import AppSpec, Kept, ServeOptions
 
 
 @pytest.fixture
@@ -65,6 +65,25 @@ def test_every_caller_hears_that_the_port_cannot_be_had(tmp_path: Path) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as other:
         asyncio.run(scene(other.getsockname()[1]))
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_was_deployed_is_saved_before_the_caller_hears_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> list[str]:
+        actor = ControllerActor(str(tmp_path), ServeOptions(location=ProxyLocation.Disabled))
+        await actor.status()
+        core = actor._core
+        assert core is not None
+        monkeypatch.setattr(core, "_step", lambda: False)  # a kill may come before the next step
+        await actor.deploy([AppSpec("shop", "/", "Model", [])])
+        kept = core.store.load()
+        await _end(actor)
+        assert kept is not None
+        return [each.spec.name for each in kept.apps]
+
+    assert asyncio.run(scene()) == ["shop"]
 
 
 async def _end(actor: ControllerActor) -> None:

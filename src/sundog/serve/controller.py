@@ -98,6 +98,11 @@ class ControllerCore:
         """The clock of plans."""
         return time.monotonic()
 
+    def keep(self) -> None:
+        """A caller has changed what is wanted. It is saved before the caller hears so: this process may be killed."""
+        self.save()
+        self.wake()
+
     def wake(self) -> None:
         """Something happened: look at the plans."""
         self._due.set()
@@ -471,19 +476,19 @@ class ControllerActor:
         """Run applications."""
         core = await self._bound()
         core.apps.deploy(specs)
-        core.wake()
+        core.keep()
 
     async def deploy_config(self, schema: dict[str, object]) -> None:
         """Run what a config says, and nothing else that a config has deployed."""
         core = await self._ready()
         core.apps.deploy_config(schema)
-        core.wake()
+        core.keep()
 
     async def delete(self, names: list[str]) -> None:
         """End applications."""
         core = await self._ready()
         core.apps.delete(names)
-        core.wake()
+        core.keep()
 
     async def wait_for(self, names: list[str], is_deleted: bool = False) -> dict[str, tuple[str, str]]:
         """Wait until applications run, have failed, or are gone; their status and message."""
@@ -519,20 +524,20 @@ class ControllerActor:
         """Set the number of replicas from outside; raises ValueError if the application does not allow that."""
         core = await self._ready()
         core.apps.scale(deployment, count)
-        core.wake()
+        core.keep()
 
     async def roll_back(self, app: str, number: int | None) -> int:
         """Return an application to an earlier revision."""
         core = await self._ready()
         found = core.apps.roll_back(app, number)
-        core.wake()
+        core.keep()
         return found
 
     async def promote(self, app: str) -> None:
         """Let the canary of an application take over."""
         core = await self._ready()
         core.apps.promote(app)
-        core.wake()
+        core.keep()
 
     async def history(self, app: str) -> list[Revision]:
         """What was deployed when."""
