@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-
 import sundog
 
+_known: dict[str, dict[str, object]] = {}
 
-@functools.cache
+
 def _node_row(node_id: str) -> dict[str, object]:
-    # A node never changes its address or name, so one look-up per node is enough.
-    for row in sundog.nodes():
-        if row.get("NodeID") == node_id:
-            return dict(row)
-    return {}
+    # A node never changes its address or name, so one row per node is enough; a node may not be listed yet.
+    if node_id not in _known:
+        _known.update((str(row.get("NodeID")), dict(row)) for row in sundog.nodes())
+    return _known.get(node_id, {})
 
 
 def get_node_ip_address(address: str | None = None) -> str:
