@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from sundog.serve.client import Client
 
 _TOGETHER_MAX_BYTES = 64 * 1024  # a longer body is not copied to be sent together with its head
+_ROUTES_S = 5.0  # how long a proxy that starts waits for the routes
 _TRIM_S = 10.0  # how often the proxy returns memory for bodies that no request needs
 _INLINE_MAX = 4 * 1024 * 1024  # size of a body that is sent with the call
 _SCOPE_KEYS = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers",
@@ -505,27 +506,32 @@ class ProxyActor:
         if sock is None:
             raise RuntimeError("No process of Serve listens on the port: the controller has just died.")
         self._giver = Giver(sock, self._ports, loop)
+        # Before the first connection is accepted: an application may have come since the controller's call.
+        await self._follow(client)
         server = self._server = _quiet_server(config)
         self._task = asyncio.ensure_future(server.serve(sockets=[sock]))
         while not server.started and not self._task.done():
             await asyncio.sleep(0.001)
         loop.call_later(_TRIM_S, self._trim)
-        await self._follow(client)
 
     def _trim(self) -> None:
         self._app.bodies.trim()
         asyncio.get_running_loop().call_later(_TRIM_S, self._trim)
 
     async def _follow(self, client: Client) -> None:
-        """Keep the routes up to date."""
+        """Keep the routes up to date; returns when they are."""
         loop = asyncio.get_running_loop()
+        told = asyncio.Event()
 
         async def follow() -> None:
             async for routes in client.follow(("routes",)):
                 if routes is not None:
                     loop.call_soon_threadsafe(self._set_routes, routes)
+                loop.call_soon_threadsafe(told.set)
 
         client.run(follow())
+        with contextlib.suppress(TimeoutError):  # a controller that was just killed: it tells when it is back
+            await asyncio.wait_for(told.wait(), _ROUTES_S)
 
     def _set_routes(self, routes: list[Route]) -> None:
         self._app.set_routes(routes)
