@@ -60,6 +60,11 @@ class FakeProcess:
         self.env_key, self.state, self.node_id = env_key, state, b"node"
         self.line = FakeLine()
 
+    @property
+    def sent(self) -> list[Any]:
+        """What the node has sent to the process."""
+        return self.line.sent
+
 
 class FakeJob:
     """A driver's program."""
@@ -109,6 +114,7 @@ class FakeWorkers:
 
     def __init__(self) -> None:
         self.by_pid: dict[int, bytes] = {}
+        self.zygote: FakeLine | None = None
 
 
 class FakeNode:
@@ -120,6 +126,7 @@ class FakeNode:
     def __init__(self, config: Config | None = None, shm_root: str = "/nowhere") -> None:
         self.config = config or Config()
         self.session: dict[str, Any] = {"shm_root": shm_root, "path": "/nowhere", "name": "s1"}
+        self.params: dict[str, Any] = {"environ": {}}
         self.loop, self.memory, self.leases, self.workers = (
             FakeLoop(),
             FakeMemory(),

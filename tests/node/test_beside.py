@@ -6,13 +6,13 @@ import os
 import socket
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sundog import isolation
 from sundog.node import beside
+from tests.node.fakes import FakeNode
 
 _PROGRAM = """
 import os, socket
@@ -26,7 +26,8 @@ def test_a_program_has_its_socket_a_log_and_a_session_of_its_own(
 ) -> None:
     (tmp_path / "logs").mkdir()
     monkeypatch.setattr(isolation, "command", lambda call: [sys.executable, "-c", call])
-    node: Any = SimpleNamespace(session={"path": str(tmp_path)}, params={"environ": dict(os.environ)})
+    node: Any = FakeNode()
+    node.session["path"], node.params["environ"] = str(tmp_path), dict(os.environ)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         pid = beside.spawn(node, _PROGRAM, listener.fileno(), "it.log")
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

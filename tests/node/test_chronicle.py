@@ -3,47 +3,84 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+from sundog.machine import Reading
 from sundog.node.chronicle import Chronicle
 from sundog.node.rows import Environment, Process
 from sundog.wire.cause import Cause
+from tests.node.fakes import FakeLoop, FakeMemory
 
 ENV = '{"env_vars": {"MODE": "a", "API_KEY": "hush"}}'
+
+
+class FakeRecords:
+    """Keeps the facts."""
+
+    enabled = True
+
+    def __init__(self) -> None:
+        self.facts: list[tuple[str, dict[str, Any]]] = []
+
+    def fact(self, kind: str, **facts: Any) -> None:
+        self.facts.append((kind, facts))
+
+
+class FakeStores:
+    def figures(self) -> dict[str, int]:
+        return {"spilled_bytes": 7}
+
+
+@dataclass
+class FakeActor:
+    """An actor's row, of which its owner alone matters."""
+
+    owner: bytes = b"o" * 8
+
+
+class FakeKeeper:
+    """One actor."""
+
+    def __init__(self) -> None:
+        self.actors = {b"a" * 16: FakeActor()}
+
+
+class FakeListings:
+    """Rows of the state API."""
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"node_id": "ab"}]
+
+    def actor(self, _row: FakeActor) -> dict[str, Any]:
+        return {"actor_id": "aa", "state": "DEAD", "serialized_runtime_env": ENV}
+
+    def environment(self, env: Environment, used: int) -> dict[str, Any]:
+        return {"runtime_env": env.runtime_env, "error": env.error, "ref_cnt": used}
+
+    def placement_groups(self) -> list[dict[str, Any]]:
+        return [{"placement_group_id": "0c", "state": "CREATED"}]
+
+
+class FakeRequests:
+    def __init__(self) -> None:
+        self.listings = FakeListings()
+
+    def store_figures(self) -> dict[str, int]:
+        return {"segments": 1, "used_bytes": 3}
 
 
 class FakeNode:
     """What `Chronicle` sees of a node."""
 
     def __init__(self, folder: Path) -> None:
-        self.facts: list[tuple[str, dict[str, Any]]] = []
-        self.timers: list[Any] = []
         self.session = {"path": str(folder), "store_bytes": 100}
         self.processes: dict[bytes, None] = {b"w" * 8: None}
-        self.records = SimpleNamespace(
-            enabled=True, fact=lambda kind, **facts: self.facts.append((kind, facts))
-        )
-        self.loop = SimpleNamespace(after=lambda _seconds, call: self.timers.append(call))
-        self.memory = SimpleNamespace(reading=SimpleNamespace(used_bytes=5, total_bytes=10))
-        self.stores = SimpleNamespace(figures=lambda: {"spilled_bytes": 7})
-        row = SimpleNamespace(owner=b"o" * 8)
-        self.keeper = SimpleNamespace(
-            actors=SimpleNamespace(get=lambda actor: row if actor == b"a" * 16 else None)
-        )
-        listings = SimpleNamespace(
-            nodes=lambda: [{"node_id": "ab"}],
-            actor=lambda _row: {"actor_id": "aa", "state": "DEAD", "serialized_runtime_env": ENV},
-            environment=lambda env, used: {
-                "runtime_env": env.runtime_env,
-                "error": env.error,
-                "ref_cnt": used,
-            },
-            placement_groups=lambda: [{"placement_group_id": "0c", "state": "CREATED"}],
-        )
-        figures = {"segments": 1, "used_bytes": 3}
-        self.requests = SimpleNamespace(listings=listings, store_figures=lambda: figures)
+        self.records, self.stores, self.keeper = FakeRecords(), FakeStores(), FakeKeeper()
+        self.loop, self.memory, self.requests = FakeLoop(), FakeMemory(), FakeRequests()
+        self.memory.reading = Reading(5, 10, "this machine")
+        self.facts, self.timers = self.records.facts, self.loop.timers
 
 
 def test_the_machine_is_sampled_again_and_again(tmp_path: Path) -> None:

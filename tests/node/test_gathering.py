@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sundog.config import Config
 from sundog.node.requests import Requests
 from sundog.util.state.api import list_objects
 from sundog.util.state.exception import RayStateApiException
 from sundog.util.state.source import StateSource
 from sundog.wire.control import Described, Rpc
 from sundog.wire.requests import ListRows
-
-
-class Line:
-    """A connection that keeps what is sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[Any] = []
-
-    def send(self, message: Any) -> None:
-        self.sent.append(message)
+from tests.node.fakes import FakeNode, FakeProcess
 
 
 def make_process(number: int) -> Any:
-    return SimpleNamespace(process_id=bytes([number]), pid=100 + number, line=Line(), job_id=b"j")
+    return FakeProcess(bytes([number]), pid=100 + number)
 
 
 class Gathering:
@@ -36,12 +24,10 @@ class Gathering:
 
     def __init__(self) -> None:
         self.processes = [make_process(number) for number in range(3)]
-        self.later: list[Callable[[], None]] = []
-        node = SimpleNamespace(
-            processes={each.process_id: each for each in self.processes},
-            loop=SimpleNamespace(after=lambda _s, do: self.later.append(do)),
-            config=Config(),
-        )
+        node: Any = FakeNode()
+        for each in self.processes:
+            node.join(each)
+        self.later = node.loop.timers
         self.requests = Requests(node)
         self.requests.handle(self.processes[0], Rpc(7, ListRows.kind, ListRows("objects")[1:]))
         self.token = self.processes[1].line.sent[0][1]

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from sundog.engines import heads
 from sundog.node.heads import HeadKeeper
-
-
-class Loop:
-    def __init__(self) -> None:
-        self.due: list[tuple[float, Callable[[], None]]] = []
-
-    def after(self, delay_s: float, call: Callable[[], None]) -> None:
-        self.due.append((delay_s, call))
+from tests.node.fakes import FakeLoop, FakeNode
 
 
 @pytest.fixture
 def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HeadKeeper:
     tmp_path.chmod(0o700)
     heads.write_head(str(tmp_path), heads.HeadInfo("127.0.0.1", 1, "t" * 32))
-    lines: list[str] = []
-    node = SimpleNamespace(
-        params={"head_fd": os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC), "environ": {}},
-        session={"path": str(tmp_path)},
-        stopping=False,
-        loop=Loop(),
-        log=lines.append,
-        lines=lines,
-    )
+    node = FakeNode()
+    node.params["head_fd"] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    node.session["path"] = str(tmp_path)
     pids = iter(range(1000, 2000))
     monkeypatch.setattr(HeadKeeper, "_spawn", lambda self, listener: next(pids))
     made = HeadKeeper(cast(Any, node))
@@ -46,16 +31,15 @@ def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HeadKeeper:
 def _die(keeper: HeadKeeper) -> float:
     """Kill the process that runs, start the next when it is due; returns how long that was."""
     assert keeper.exited(keeper.pid, signal.SIGKILL)
-    loop = cast(Loop, keeper.node.loop)
-    if not loop.due:
+    loop = cast(FakeLoop, keeper.node.loop)
+    if not loop.timers:
         return -1.0
-    delay_s, call = loop.due.pop()
-    call()
-    return delay_s
+    loop.fire()
+    return loop.delays[-1]
 
 
 def test_a_session_without_a_head_starts_none() -> None:
-    node = SimpleNamespace(params={"head_fd": None})
+    node = FakeNode()
     keeper = HeadKeeper(cast(Any, node))
     keeper.start()
     keeper.stop()

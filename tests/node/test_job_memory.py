@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any, cast
 
 from sundog.node.job_memory import JobMemory, job_arithmetic
+from tests.node.fakes import FakeProcess
 
 
 def test_the_error_names_the_job_its_limit_the_largest_users_and_the_next_command() -> None:
@@ -28,8 +28,8 @@ def test_the_error_names_the_job_its_limit_the_largest_users_and_the_next_comman
 
 
 def test_a_session_without_limits_has_nothing_to_watch() -> None:
-    jobs = JobMemory(cast(Any, SimpleNamespace()))
-    process = cast(Any, SimpleNamespace(job_id=b"1", process_id=b"p"))
+    jobs = JobMemory(cast(Any, object()))  # which is asked nothing
+    process = cast(Any, FakeProcess(b"p", kind="worker", job_id=b"1"))
     jobs.forked(process)
     jobs.died(process)
     jobs.gone("train")

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from sundog.node.learning import Learning
 from sundog.wire.control import Imported
 from sundog.wire.zygote import Learn, Learned
+from tests.node.fakes import FakeLine, FakeNode, FakeProcess
 
 
-class _Zygote:
-    def __init__(self) -> None:
-        self.sent: list[Learn] = []
-
-    def send(self, message: Learn) -> None:
-        self.sent.append(message)
-
-
-def _learning(on: bool = True) -> tuple[Any, _Zygote]:
-    zygote = _Zygote()
-    node: Any = SimpleNamespace(
-        config=SimpleNamespace(learn_imports=on),
-        workers=SimpleNamespace(zygote=zygote, zygote_pid=0),
-        log=lambda text: None,
-    )
+def _learning() -> tuple[Any, FakeLine]:
+    node: Any = FakeNode()
+    zygote = node.workers.zygote = FakeLine()
     return Learning(node), zygote
 
 
 def _worker(name: bytes) -> Any:
-    return SimpleNamespace(process_id=name)
+    return FakeProcess(name, kind="worker")
 
 
 def test_the_second_worker_that_imports_a_package_decides() -> None:

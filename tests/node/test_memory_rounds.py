@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any, cast
 
 from sundog.machine import Reading
 from sundog.node.memory_rounds import Rounds
 from sundog.state.memory import FREEZE, HELPLESS, THAW, End, Monitor, Retire
 from sundog.wire.control import RunningTold
+from tests.node.fakes import FakeProcess, FakeWorkers
+
+
+@dataclass
+class _Lease:
+    """A lease that a worker serves."""
+
+    worker: bytes
+    owner: bytes = b"o"
+    blocked: bool = False
+
+
+class _Leases:
+    """A lease for each worker; a retired worker is the step to take."""
+
+    def __init__(self, workers: list[bytes]) -> None:
+        self.rows = [_Lease(worker) for worker in workers]
+
+    def held(self, _now: float) -> list[_Lease]:
+        return self.rows
+
+    def retire_worker(self, worker: bytes) -> list[bytes]:
+        return [worker]
+
+
+class _Tenancy:
+    """Two tenants with a job each."""
+
+    def of(self, job: bytes) -> str:
+        return {b"1": "train", b"2": "serve"}[job]
 
 
 class _Node:
@@ -17,14 +47,13 @@ class _Node:
     def __init__(self) -> None:
         jobs = {b"w1": b"1", b"w2": b"2"}
         self.processes = {
-            worker: SimpleNamespace(job_id=job, pid=0, state="leased") for worker, job in jobs.items()
+            worker: FakeProcess(worker, kind="worker", job_id=job) for worker, job in jobs.items()
         }
-        self.tenancy = SimpleNamespace(of=lambda job: {b"1": "train", b"2": "serve"}[job])
-        held = [SimpleNamespace(worker=worker, owner=b"o", blocked=False) for worker in jobs]
-        self.leases = SimpleNamespace(held=lambda _now: held, retire_worker=lambda worker: [worker])
+        self.tenancy = _Tenancy()
+        self.leases = _Leases(list(jobs))
         self.retired: list[bytes] = []
         self.do = self.retired.extend
-        self.workers = SimpleNamespace(by_pid={})
+        self.workers = FakeWorkers()
 
     def now(self) -> float:
         return 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,12 +12,15 @@ import pytest
 from sundog import trust
 from sundog.node.own_folder import OwnFolder
 from sundog.store import folders
+from tests.node.fakes import FakeNode
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Any:
     path = str(tmp_path / "home" / "session_1")
-    return SimpleNamespace(session={"path": path, "spill_folders": [f"{path}/spilled_objects"]})
+    made = FakeNode()
+    made.session |= {"path": path, "spill_folders": [f"{path}/spilled_objects"]}
+    return made
 
 
 def test_it_is_private_again_with_its_home_and_its_lock_whatever_the_umask(node: Any) -> None:

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 from sundog.node.pauses import SessionPauses
 from sundog.wire.control import PauseCounts, Paused, PauseNotice, Resumed, SetCaptures, SetTriggers
 from sundog.wire.pauses import Pause, Trigger
+from tests.node.fakes import FakeJob, FakeNode, FakeProcess
 
 PAUSE = Pause("1", "ab", "f", 0, "/f.py", 3, "f", "breakpoint()", 0.0, 7, b"w".hex())
 
 
 def process(kind: str, process_id: bytes) -> Any:
-    sent: list[Any] = []
-    return SimpleNamespace(
-        pid=1,
-        kind=kind,
-        job_id=b"j",
-        process_id=process_id,
-        line=SimpleNamespace(send=sent.append),
-        sent=sent,
-    )
+    return FakeProcess(process_id, kind=kind, pid=1)
 
 
 def make() -> tuple[Any, Any, SessionPauses]:
     driver, worker = process("driver", b"d"), process("worker", b"w")
-    node: Any = SimpleNamespace(
-        processes={b"d": driver, b"w": worker},
-        jobs={b"j": SimpleNamespace(driver=b"d")},
-        session={"path": "/nowhere"},
-    )
+    node: Any = FakeNode()
+    node.join(driver, FakeJob(b"d"))
+    node.join(worker)
     return driver, worker, SessionPauses(node)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sundog import events
+from sundog.config import Config
 from sundog.node.records import Records
 from sundog.observe.index import opened
 
@@ -24,7 +24,7 @@ class FakeNode:
         (folder / "rings").mkdir()
         self.session = {"path": str(folder)}
         self.node_id = b"n" * 16
-        self.config = SimpleNamespace(record_enabled=True, record_events_max=most, record_age_s=0.0)
+        self.config = Config(record_enabled=True, record_events_max=most, record_age_s=0.0)
         self.processes: dict[bytes, None] = {WORKER: None, DRIVER: None}
         self.logged: list[str] = []
         self.log = self.logged.append

@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sundog.config import Config
 from sundog.node import remains
 from sundog.node.remains import Remains
 from sundog.node.rows import Process
+
+
+class FakeLogs:
+    """Follows the output of the processes that are `unread`."""
+
+    def __init__(self, unread: set[bytes]) -> None:
+        self.unread = unread
+
+    def follows(self, process_id: bytes) -> bool:
+        return process_id in self.unread
+
+
+class FakeRecords:
+    """Rings that are in the segments already."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.forgotten: list[int] = []
+
+    def ring(self, process_id: bytes) -> str:
+        return str(self.folder / f"{process_id.hex()}.ring")
+
+    def reads(self, _process_id: bytes) -> bool:
+        return False
+
+    def forget(self, process_id: bytes) -> None:
+        self.forgotten.append(int.from_bytes(process_id, "big"))
 
 
 class FakeNode:
@@ -20,15 +47,11 @@ class FakeNode:
         self.folder = folder
         self.session = {"path": str(folder)}
         self.clock = 100.0
-        self.config = SimpleNamespace(dead_process_files=files, dead_process_bytes=total_bytes)
+        self.config = Config(dead_process_files=files, dead_process_bytes=total_bytes)
         self.unread: set[bytes] = set()
-        self.forgotten: list[int] = []
-        self.logs = SimpleNamespace(follows=lambda process_id: process_id in self.unread)
-        self.records = SimpleNamespace(
-            ring=lambda process_id: str(folder / f"{process_id.hex()}.ring"),
-            reads=lambda _: False,
-            forget=lambda process_id: self.forgotten.append(int.from_bytes(process_id, "big")),
-        )
+        self.logs = FakeLogs(self.unread)
+        self.records = FakeRecords(folder)
+        self.forgotten = self.records.forgotten
 
     def now(self) -> float:
         return self.clock

@@ -5,69 +5,80 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from sundog.config import Config
 from sundog.node import workers
 from sundog.node.program import Node
+from sundog.node.rows import Environment
 from sundog.node.store import StoreKeeper
 from sundog.node.workers import Workers
 from sundog.state.instructions import StartWorker
 from sundog.state.store import Spilled
 from sundog.state.store_steps import SpillPlace
+from tests.node.fakes import FakeJob, FakeLeases, FakeLine, FakeLoop, FakeNode, FakeProcess
 
 
-class FakeLoop:
-    """Timers that the test fires, descriptors that it looks at."""
+class FailedStarts(FakeLeases):
+    """Leases that keep which environments' workers did not start."""
 
     def __init__(self) -> None:
-        self.timers: list[Callable[[], None]] = []
-        self.watched: set[int] = set()
+        super().__init__()
+        self.failed: list[str] = []
 
-    def after(self, _seconds: float, call: Callable[[], None]) -> None:
-        self.timers.append(call)
+    def worker_start_failed(self, _node: bytes, env_key: str, _now: float) -> None:
+        self.failed.append(env_key)
 
-    def add(self, fd: int, _call: Callable[[], None]) -> None:
-        self.watched.add(fd)
 
-    def remove(self, fd: int) -> None:
-        self.watched.discard(fd)
+class NoLearning:
+    """No package is learned."""
 
-    def fire(self) -> None:
-        timers, self.timers = self.timers, []
-        for call in timers:
-            call()
+    def zygote_gone(self) -> None: ...
+
+
+class ShortNode(FakeNode):
+    """A node with one job and a store."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(shm_root=str(folder))
+        self.session |= {"path": str(folder), "spill_folders": [f"{folder}/spilled"]}
+        self.params["resources"] = {"object_store_memory": 1 << 20}
+        self.jobs[b"job"] = FakeJob()
+        self.starts, self.learning = FailedStarts(), NoLearning()
+        self.leases = self.starts
+
+    def do(self, steps: object) -> None: ...
 
 
 def make_node(tmp_path: Path) -> Any:
-    failed: list[str] = []
-    return SimpleNamespace(
-        session={
-            "path": str(tmp_path),
-            "shm_root": str(tmp_path),
-            "spill_folders": [f"{tmp_path}/spilled"],
-            "name": "s",
-        },
-        params={"environ": {}, "resources": {"object_store_memory": 1 << 20}},
-        config=Config(),
-        loop=FakeLoop(),
-        processes={},
-        jobs={b"job": SimpleNamespace(job_id=b"job", spec=None)},
-        stopping=False,
-        node_id=b"node",
-        failed=failed,
-        lines=[],
-        log=lambda text: None,
-        now=lambda: 0.0,
-        do=lambda steps: None,
-        learning=SimpleNamespace(zygote_gone=lambda: None),
-        leases=SimpleNamespace(worker_start_failed=lambda node, env_key, now: failed.append(env_key)),
-    )
+    return ShortNode(tmp_path)
+
+
+class RefusingListener:
+    """A socket with a connection that cannot be accepted."""
+
+    def fileno(self) -> int:
+        return 7
+
+    def _accept(self) -> Any:
+        return refuse()
+
+
+class AcceptingNode:
+    """What the node's `_accept` needs of the node."""
+
+    def __init__(self) -> None:
+        self.loop, self.listener = FakeLoop(), RefusingListener()
+
+    def log(self, text: str) -> None: ...
+
+    def _connected(self, sock: object) -> None: ...
+
+    def _accept(self) -> None:
+        Node._accept(cast(Any, self))
 
 
 def refuse(*_args: Any, **_kwargs: Any) -> Any:
@@ -75,17 +86,12 @@ def refuse(*_args: Any, **_kwargs: Any) -> Any:
 
 
 def test_a_connection_that_cannot_be_accepted_is_not_tried_in_a_tight_loop() -> None:
-    loop = FakeLoop()
-    loop.watched.add(7)
-    node: Any = SimpleNamespace(
-        loop=loop, log=lambda text: None, listener=SimpleNamespace(fileno=lambda: 7, _accept=refuse)
-    )
-    node._connected = lambda sock: None
-    node._accept = lambda: Node._accept(node)
+    node = AcceptingNode()
+    node.loop.add(7, node._accept)
     node._accept()
-    assert loop.watched == set()
-    loop.fire()
-    assert loop.watched == {7}
+    assert node.loop.watched == {}
+    node.loop.fire()
+    assert list(node.loop.watched) == [7]
 
 
 def test_a_zygote_that_cannot_be_replaced_now_is_replaced_later(
@@ -109,11 +115,11 @@ def test_a_worker_whose_socket_cannot_be_made_is_a_start_that_failed(
 ) -> None:
     node = make_node(tmp_path)
     found = Workers(node)
-    found.zygote = SimpleNamespace()  # type: ignore[assignment]
-    found.environments["env"] = SimpleNamespace(job_id=b"job")  # type: ignore[assignment]
+    found.zygote = FakeLine()  # type: ignore[assignment]
+    found.environments["env"] = Environment("env", b"job", {})
     monkeypatch.setattr(workers, "make_pair", refuse)
     found.start_now(StartWorker(b"node", "env"))
-    assert node.failed == ["env"] and not node.processes
+    assert node.starts.failed == ["env"] and not node.processes
 
 
 def test_the_store_ends_after_what_it_writes_and_begins_nothing_more(tmp_path: Path) -> None:
@@ -138,11 +144,10 @@ def test_the_store_ends_after_what_it_writes_and_begins_nothing_more(tmp_path: P
 def test_owners_hear_of_spilled_results_whose_maker_died(tmp_path: Path) -> None:
     node = make_node(tmp_path)
     keeper = StoreKeeper(node, b"node", str(tmp_path), [str(tmp_path / "spilled")], 1 << 20)
-    sent: list[Any] = []
     owner, maker = b"owner...", b"maker..."
-    node.processes[owner] = SimpleNamespace(line=SimpleNamespace(send=sent.append))
+    told = node.join(FakeProcess(owner))
     theirs = f"{owner.hex()}-{maker.hex()}-1"
     for name in (theirs, f"{owner.hex()}-{owner.hex()}-1", f"{maker.hex()}-{maker.hex()}-1"):
         keeper.store.entries[name] = Spilled(SpillPlace("file", 0, 1))
     keeper.tell_unsent(maker)
-    assert sent == [("store_unsent", [theirs])]
+    assert told.sent == [("store_unsent", [theirs])]

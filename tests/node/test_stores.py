@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sundog.config import Config
+from sundog.node.store import StoreKeeper
 from sundog.node.stores import Stores
 from sundog.state.store import Spilled
 from sundog.state.store_steps import SpillPlace
+from tests.node.fakes import FakeNode
 
 HEAD, OTHER = b"h" * 16, bytes.fromhex("0b0b0b0b") + b"o" * 12
+
+
+class _Tenancy:
+    """Limits of no job."""
+
+    def store_came(self, _keeper: StoreKeeper) -> None: ...
 
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Stores:
     (tmp_path / "sundog-1-0a1b2c3d").mkdir()
-    node: Any = SimpleNamespace(
-        config=Config(),
-        node_id=HEAD,
-        params={"resources": {"object_store_memory": 1 << 20}},
-        processes={},
-        tenancy=SimpleNamespace(store_came=lambda _keeper: None),
-        session={
-            "name": "session",
-            "shm_root": str(tmp_path / "sundog-1-0a1b2c3d"),
-            "spill_folders": [str(tmp_path / "spilled")],
-        },
-    )
+    node: Any = FakeNode(shm_root=str(tmp_path / "sundog-1-0a1b2c3d"))
+    node.node_id, node.tenancy = HEAD, _Tenancy()
+    node.params["resources"] = {"object_store_memory": 1 << 20}
+    node.session["spill_folders"] = [str(tmp_path / "spilled")]
     return Stores(node)
 
 
