@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import pytest
 from click.testing import Result
@@ -12,6 +12,7 @@ from sundog.cli import debug
 from sundog.debugging import client
 from sundog.util.state import source
 from sundog.wire.pauses import Pause
+from tests.cli.fakes import FakeSession
 
 Run = Callable[..., Result]
 
@@ -19,6 +20,15 @@ Run = Callable[..., Result]
 def _pause(number: int, port: int = 0) -> Pause:
     made = Pause(f"id{number}", f"task{number}", "step", 0, "/p.py", 7, "step", "breakpoint()", 1.0, 1, "00")
     return made._replace(number=number, port=port)
+
+
+@dataclass
+class _Channel:
+    """A connection to a paused task."""
+
+    number: int
+
+    def close(self) -> None: ...
 
 
 @pytest.fixture
@@ -29,17 +39,14 @@ def visited(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
         visits: list[int] = []
         left = list(ends)
 
-        def visit(channel: SimpleNamespace, _history: str) -> str:
+        def visit(channel: _Channel, _history: str) -> str:
             visits.append(channel.number)
             return left.pop(0) if left else client.END
 
-        told = iter(answers)
-        fake = SimpleNamespace(path="/nowhere", ask=lambda _request: next(told))
+        fake = FakeSession([*answers, AssertionError("asked once more")])
         monkeypatch.setattr(source, "find_source", lambda _address: fake)
         monkeypatch.setattr(debug, "_elsewhere", lambda _address: None)
-        monkeypatch.setattr(
-            debug, "_connect", lambda _path, pause: SimpleNamespace(number=pause.number, close=lambda: None)
-        )
+        monkeypatch.setattr(debug, "_connect", lambda _path, pause: _Channel(pause.number))
         monkeypatch.setattr(client, "visit", visit)
         monkeypatch.setattr(client, "is_terminal", lambda: True)
         return visits
@@ -83,14 +90,8 @@ def test_the_last_task_of_a_program_may_end_the_session(
     visited: Callable[..., list[int]], sundog: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visits = visited([_pause(1)])
-    first = iter([[_pause(1)]])
-
-    def ask(_request: object) -> list[Pause]:
-        for paused in first:
-            return paused
-        raise ConnectionError("gone")
-
-    monkeypatch.setattr(source, "find_source", lambda _address: SimpleNamespace(path="/nowhere", ask=ask))
+    ending = FakeSession([[_pause(1)], ConnectionError("gone")])
+    monkeypatch.setattr(source, "find_source", lambda _address: ending)
     assert sundog("debug").exit_code == 0
     assert visits == [1]
 

@@ -4,7 +4,7 @@ import inspect
 import itertools
 from collections import Counter
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,6 +12,34 @@ from click.testing import Result
 
 from sundog.cli.microbenchmark import MEGABYTE, Case, make_cases, make_table, measure
 from sundog.cli.microbenchmark import Result as Figures
+
+
+class CountingFunction:
+    """A remote function or method: counts its submissions."""
+
+    def __init__(self, calls: Counter[str]) -> None:
+        self.calls = calls
+
+    def remote(self) -> str:
+        self.calls["submit"] += 1
+        return "ref"
+
+
+class CountingActor:
+    """An actor's handle with one method."""
+
+    def __init__(self, nothing: CountingFunction) -> None:
+        self.nothing = nothing
+
+
+class CountingClass:
+    """A remote class: makes actors and counts none of them."""
+
+    def __init__(self, method: CountingFunction) -> None:
+        self.method = method
+
+    def remote(self) -> CountingActor:
+        return CountingActor(self.method)
 
 
 class CountingRay(ModuleType):
@@ -23,14 +51,8 @@ class CountingRay(ModuleType):
 
     def remote(self, target: Any) -> Any:
         """A function's `.remote` submits; a class's makes an actor whose `.nothing.remote` does."""
-        submits = SimpleNamespace(remote=self._submit)
-        if inspect.isclass(target):
-            return SimpleNamespace(remote=lambda: SimpleNamespace(nothing=submits))
-        return submits
-
-    def _submit(self) -> str:
-        self.calls["submit"] += 1
-        return "ref"
+        submits = CountingFunction(self.calls)
+        return CountingClass(submits) if inspect.isclass(target) else submits
 
     def put(self, value: object) -> str:
         self.calls["put"] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import pytest
 
@@ -10,11 +10,34 @@ from sundog.cli import exits, profile
 from sundog.util import state
 from tests.cli.fakes import FakeSession
 
-ACTOR = SimpleNamespace(actor_id="ac01", name="", class_name="Model", pid=12)
-TASKS = [
-    SimpleNamespace(task_id="aa01", name="resize", worker_pid=11, state="FINISHED"),
-    SimpleNamespace(task_id="aa02", name="resize", worker_pid=13, state="RUNNING"),
-]
+
+@dataclass
+class _ActorRow:
+    """A row of the state API, as far as the command reads it."""
+
+    actor_id: str
+    name: str
+    class_name: str
+    pid: int
+
+
+@dataclass
+class _TaskRow:
+    task_id: str
+    name: str
+    worker_pid: int
+    state: str
+
+
+class _Profile:
+    """A profile that runs."""
+
+    def end(self) -> str:
+        return "measured"
+
+
+ACTOR = _ActorRow("ac01", "", "Model", 12)
+TASKS = [_TaskRow("aa01", "resize", 11, "FINISHED"), _TaskRow("aa02", "resize", 13, "RUNNING")]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +68,6 @@ def test_a_profile_that_is_interrupted_shows_what_was_measured(
 
     monkeypatch.setattr(profile, "_wait", interrupted)
     monkeypatch.setattr(profile, "show_profile", ended.append)
-    profile._measure(SimpleNamespace(end=lambda: "measured"), 5.0, "cpu profile of pid 1")  # type: ignore[arg-type]
+    profile._measure(_Profile(), 5.0, "cpu profile of pid 1")  # type: ignore[arg-type]
     assert ended == ["measured"]
     assert "Ended early" in capsys.readouterr().out

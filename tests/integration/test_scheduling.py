@@ -4,16 +4,14 @@
 # `ray` is whichever module the fixture gives, so its decorator has no type.
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from sundog import engines
-from sundog.owner.dispatch import Dispatch
 from sundog.util.scheduling_strategies import (
     DoesNotExist,
     Exists,
@@ -264,17 +262,3 @@ def test_the_node_hears_how_many_wait_although_nothing_moves(ray_session: Start)
     assert told() == 0
     assert owner.control.request(Status())["pending"] == []
     assert len(ray.wait(waiting, num_returns=400, timeout=120)[0]) == 400
-
-
-def test_a_function_never_seen_to_end_stays_unknown_when_its_task_is_taken_back() -> None:
-    shape = SimpleNamespace(key=1, queue=deque())
-    fn = SimpleNamespace(estimate_s=-1.0, shape=shape)
-    seen = SimpleNamespace(estimate_s=1e-5, shape=shape)
-    tasks = [SimpleNamespace(fn=each, estimate_s=1.0, cancelled=None) for each in (fn, seen)]
-    lane: Any = SimpleNamespace(load_s=2.0)
-    books: Any = SimpleNamespace(look_at=lambda found: found)
-    Dispatch.requeue(books, lane, tasks)  # type: ignore[arg-type]
-    assert list(shape.queue) == tasks
-    assert lane.load_s == 0
-    assert fn.estimate_s < 0
-    assert seen.estimate_s > 1e-5

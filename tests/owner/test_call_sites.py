@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FunctionType, SimpleNamespace
-from typing import ParamSpec, cast
+from types import FunctionType
+from typing import ParamSpec
 
 import pytest
 
@@ -89,6 +89,5 @@ def _note(ring: events.Ring, fn: Fn) -> int:
 
 
 def test_what_a_pool_submits_is_charged_to_the_line_that_asked_for_it(ring: events.Ring) -> None:
-    fn = SimpleNamespace(name="f", site_code=None, site_at=0)
-    _as_module(_note, "sundog.util.multiprocessing.pool")(ring, cast("Fn", fn))
+    _as_module(_note, "sundog.util.multiprocessing.pool")(ring, Fn(1, "f"))
     assert any("in test_what_a_pool_submits" in text for text, *_ in read_names(ring.path).values())

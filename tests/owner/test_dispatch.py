@@ -194,6 +194,20 @@ def test_tasks_that_come_back_stand_first_in_order_and_cancelled_ones_end(world:
     assert world.fn.estimate_s >= 1e-3, "such tasks take longer than it seemed"
 
 
+def test_a_function_never_seen_to_end_stays_unknown_when_its_task_is_taken_back(world: World) -> None:
+    lane = world.grant()
+    unknown, short = Fn(2, "g"), Fn(3, "h")
+    unknown.shape = short.shape = world.shape
+    short.estimate_s = 1e-5
+    tasks = [Task(world.owner.ids.task(), fn, None, 0.0) for fn in (unknown, short)]
+    for task in tasks:
+        task.estimate_s = 1.0
+    lane.load_s = 2.0
+    world.dispatch.requeue(lane, tasks)
+    assert list(world.shape.queue) == tasks and lane.load_s == 0
+    assert unknown.estimate_s < 0 and short.estimate_s > 1e-5
+
+
 def test_idle_leases_go_back_and_the_clock_stops(world: World) -> None:
     lane = world.grant()
     lane.idle_since_s = -1e9

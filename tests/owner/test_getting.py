@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from sundog.exceptions import DeadlockError, GetTimeoutError
 from sundog.owner.getting import Getting
-from sundog.owner.rows import SENT
+from sundog.owner.rows import SENT, Fn, Task
 from sundog.wire.lanes import OK
 from tests.owner.fakes import FakeReactor, make_owner, new_id
 
@@ -169,7 +168,8 @@ def test_a_worker_that_waits_for_a_call_lends_its_cpu_later_than_one_that_waits_
     world.owner.before_block = lambda: steps.append("lent")
     world.owner.after_block = lambda: steps.append("taken")
     for oid, actor in zip(world.ids(2), (None, object()), strict=True):
-        world.owner.table[oid[:16]] = SimpleNamespace(actor=actor, state=SENT)
+        task = world.owner.table[oid[:16]] = Task(oid[:16], Fn(1, "f"), None, 0.0)
+        task.actor, task.state = cast(Any, actor), SENT
         world.comes(oid, 1)
         assert world.getting.wait([oid], 1, None) == [oid]
     assert delays[0] == 0.0 < delays[1] and steps == ["lent", "taken"] * 2

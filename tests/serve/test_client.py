@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -27,6 +27,20 @@ class _Method:
         if isinstance(answer, BaseException):
             raise answer
         return answer
+
+
+@dataclass
+class _Welcome:
+    """What the controller answers to a process that says hello."""
+
+    column: int
+
+
+class _Controller:
+    """An actor that answers `hello` and `listen` with `answer`."""
+
+    def __init__(self, answer: Any) -> None:
+        self.hello = self.listen = _Method(answer)
 
 
 class _Router:
@@ -54,7 +68,7 @@ def test_a_controller_that_is_away_for_long_is_waited_for(
     now = iter(range(0, 10_000, 10))  # ten seconds pass between two looks at the clock
     monkeypatch.setattr(clients.time, "monotonic", lambda: float(next(now)))
     lives = [RuntimeError("the node is busy")] * 50
-    back: Any = SimpleNamespace(hello=_Method(lambda *_: SimpleNamespace(column=3)))
+    back: Any = _Controller(lambda *_: _Welcome(3))
 
     def get_actor(*_: object, **__: object) -> Any:
         if lives:
@@ -73,7 +87,7 @@ def test_what_waits_is_answered_when_serve_was_shut_down(
         raise ValueError("no such actor")
 
     monkeypatch.setattr(sundog, "get_actor", no_actor)
-    gone: Any = SimpleNamespace(listen=_Method(lambda *_: sundog.exceptions.RayActorError("gone")))
+    gone: Any = _Controller(lambda *_: sundog.exceptions.RayActorError("gone"))
     made.controller = gone
     router: Any = _Router()
     made.routers[_DEPLOYMENT] = router

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -18,11 +17,23 @@ from sundog.serve.proxies import Proxies
 from sundog.serve.specs import AppSpec, Kept, ServeOptions
 
 
+class _Context:
+    """Where the controller runs."""
+
+    def get_node_id(self) -> str:
+        return "ab"
+
+    def get_worker_id(self) -> str:
+        return "w"
+
+    def get_actor_id(self) -> str:
+        return "a"
+
+
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A controller outside of any session, which leaves the logger of the tests' process as it is."""
-    context = SimpleNamespace(get_node_id=lambda: "ab", get_worker_id=lambda: "w", get_actor_id=lambda: "a")
-    monkeypatch.setattr(sundog, "get_runtime_context", lambda: context)
+    monkeypatch.setattr(sundog, "get_runtime_context", _Context)
     monkeypatch.setattr(controller, "configure", lambda *_: "")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from types import SimpleNamespace
 from typing import Any, cast
 
 from sundog.serve.config import RequestRouterConfig
@@ -20,6 +19,16 @@ from sundog.serve.rows import (
 WHERE = DeploymentID("Model", "app")
 
 
+class Ref:
+    """The ref of an answer."""
+
+    def __init__(self, answer: Future[Any]) -> None:
+        self._answer = answer
+
+    def future(self) -> Future[Any]:
+        return self._answer
+
+
 class Actor:
     """A replica that answers when it is told to."""
 
@@ -30,7 +39,7 @@ class Actor:
     def remote(self, *_args: Any, **_kwargs: Any) -> Any:
         answer: Future[Any] = Future()
         self.answers.append(answer)
-        return SimpleNamespace(future=lambda: answer)
+        return Ref(answer)
 
 
 class Loop:

@@ -4,37 +4,54 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 from sundog.serve.deployment import DeploymentConfig
 from sundog.serve.plan import DeploymentPlan, DeploymentTarget
 from sundog.serve.rows import DeploymentID
 from sundog.serve.schema import ApplicationStatus
-from sundog.serve.specs import Revision
+from sundog.serve.specs import AppSpec, Revision, ServeOptions
 from sundog.serve.telling import Teller
+
+
+class _Proxies:
+    port = 8000
+
+
+class _Replicas:
+    """No replica lives yet."""
+
+    def __init__(self) -> None:
+        self.living: dict[str, object] = {}
+
+
+class _Core:
+    """The controller with one plan."""
+
+    def __init__(self, plan: DeploymentPlan) -> None:
+        self.options, self.proxies, self.replicas = ServeOptions(), _Proxies(), _Replicas()
+        self.plans = {plan.id: plan}
+        self.queue_rows = {plan.id: 4}
+
+
+class _Applications:
+    """One application, which is being deployed."""
+
+    def __init__(self, core: _Core) -> None:
+        self.core = core
+        spec = AppSpec("shop", "/", "Price", [])
+        self.specs = {"shop": spec}
+        self.states = {"shop": (ApplicationStatus.DEPLOYING, "soon")}
+        self.deployed_s: dict[str, float] = {}
+        revision = Revision(1, 1.0, "deploy", "deploying", {"Price": "v1"})
+        self.history = {"shop": [(revision, spec)]}
 
 
 def applications() -> Any:
     plan = DeploymentPlan(DeploymentID("Price", "shop"), lambda: "abc")
     plan.deploy(DeploymentTarget("v1", DeploymentConfig(), 1))
     plan.step(0.0)
-    core = SimpleNamespace(
-        options=SimpleNamespace(http=SimpleNamespace(host="127.0.0.1")),
-        proxies=SimpleNamespace(port=8000),
-        plans={plan.id: plan},
-        queue_rows={plan.id: 4},
-        replicas=SimpleNamespace(living={}),
-    )
-    spec = SimpleNamespace(route_prefix="/", ingress="Price")
-    revision = (Revision(1, 1.0, "deploy", "deploying", {"Price": "v1"}), spec)
-    return SimpleNamespace(
-        core=core,
-        specs={"shop": spec},
-        states={"shop": (ApplicationStatus.DEPLOYING, "soon")},
-        deployed_s={},
-        history={"shop": [revision]},
-    )
+    return _Applications(_Core(plan))
 
 
 def test_a_file_says_who_is_there_and_is_written_when_that_changes(tmp_path: Path) -> None:

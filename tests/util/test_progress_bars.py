@@ -2,7 +2,7 @@
 
 import io
 import sys
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -66,15 +66,18 @@ def test_a_notebook_gets_html_that_is_replaced(monkeypatch: pytest.MonkeyPatch) 
     class ZMQInteractiveShell:
         pass
 
-    handle = SimpleNamespace(update=lambda page: shown.append(("again", page)))
+    class Handle:
+        def update(self, page: str) -> None:
+            shown.append(("again", page))
 
-    def display(page: str, display_id: bool) -> Any:
+    def display(page: str, display_id: bool) -> Handle:
         shown.append(("first", page))
-        return handle
+        return Handle()
 
     notebook: Any = ModuleType("IPython")
     notebook.get_ipython = ZMQInteractiveShell
-    notebook.display = SimpleNamespace(HTML=str, display=display)
+    notebook.display = ModuleType("IPython.display")
+    notebook.display.HTML, notebook.display.display = str, display
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     monkeypatch.setitem(sys.modules, "IPython.display", notebook.display)
     page = choose_view(io.StringIO())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,13 +12,22 @@ from sundog.worker.serving import Serving
 TASK = b"t" * 16
 
 
+class _Executor:
+    """An executor of tasks, not of an actor."""
+
+    actor_id = None
+
+    def __init__(self, early: dict[bytes, None]) -> None:
+        self.cancelled_early = early
+
+
 class Bare(Serving):
     """As much of a serving as cancelling needs."""
 
     def __init__(self, early: dict[bytes, None]) -> None:
         self.todo = deque()
         self.current = None
-        self.executor: Any = SimpleNamespace(cancelled_early=early, actor_id=None)
+        self.executor: Any = _Executor(early)
         self.told: list[str] = []
 
     def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sundog.owner.rows import Fn, Task
+from sundog.owner.rows import Code, Fn, Task
 from sundog.worker.inline import Inline
 
 
 def _task(**changes: Any) -> Task:
     fn = Fn(1, "f")
-    fn.code = SimpleNamespace()  # type: ignore[assignment]
+    fn.code = Code(b"h", b"code")
     task = Task(b"t" * 16, fn, b"", 0.0)
     for name, value in changes.items():
         setattr(fn if name in Fn.__slots__ and not hasattr(task, name) else task, name, value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,20 +16,40 @@ from sundog.worker.serving import Serving
 TASK = b"t" * 16
 
 
+class _Cancels:
+    def __init__(self) -> None:
+        self.childless: set[bytes] = set()
+
+
+class _Owner:
+    def __init__(self) -> None:
+        self.cancels = _Cancels()
+
+
+class _Ring:
+    def started_at(self) -> float:
+        return 0.0
+
+
+class _Executor:
+    """Interrupts `TASK`."""
+
+    on_signal = None
+
+    def __init__(self) -> None:
+        self.interrupting = TASK
+        self.cancelled = {b"ended before its interrupt came"}
+        self.gates, self.ring = Gates(), _Ring()
+
+
 class Bare(Serving):
     """As much of a serving as an interrupt needs."""
 
     def __init__(self) -> None:
         self.current = TASK
         self.main_thread = threading.get_ident()
-        self.owner: Any = SimpleNamespace(cancels=SimpleNamespace(childless=set()))
-        self.executor: Any = SimpleNamespace(
-            interrupting=TASK,
-            cancelled={b"ended before its interrupt came"},
-            gates=Gates(),
-            ring=SimpleNamespace(started_at=float),
-            on_signal=None,
-        )
+        self.owner: Any = _Owner()
+        self.executor: Any = _Executor()
 
 
 @pytest.fixture

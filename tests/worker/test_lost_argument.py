@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from types import SimpleNamespace
 from typing import Any
 
 from sundog.net import packets
@@ -13,13 +12,29 @@ from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor
 
 
+class _Unsent:
+    """No result is on its way."""
+
+    found = False
+
+
+class _Executor:
+    """As much of an executor as the reply of a lost argument needs."""
+
+    shm_root = ""
+
+    def __init__(self) -> None:
+        self.unsent = _Unsent()
+
+    def held(self, _lane: AnswerLane, _received: list[bytes] | None) -> list[bytes]:
+        return []
+
+
 def test_the_reply_of_a_lost_argument_does_not_wait_for_the_end_of_its_packet() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         lane = AnswerLane(b"o" * 8, theirs)
-        executor: Any = SimpleNamespace(
-            unsent=SimpleNamespace(found=False), held=lambda lane, received: [], shm_root=""
-        )
+        executor: Any = _Executor()
         lost = CopyLost(b"x" * 20, "segment")
         Executor.reply_error(executor, lane, b"t" * 16, "f", lost, False, [], 0.0)
         # The next task of the packet may end this process: then the owner must have read this.

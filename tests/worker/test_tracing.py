@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -11,16 +11,31 @@ from sundog.observe import spans
 from sundog.worker import tracing
 
 
+class _Fn:
+    """A function that was loaded for plain calls."""
+
+    def __init__(self) -> None:
+        self.function: Callable[..., object] | None = None
+        self.plain: tuple[Callable[..., object], str, int, bool] = (len, "len", 1, False)
+
+
+class _Executor:
+    def load(self, _fn: _Fn) -> Callable[..., object]:
+        return len
+
+
+class _Life:
+    loaded_class: Callable[..., object] | None = None
+
+
 def test_loaded_functions_are_traced_though_the_hook_failed(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("opentelemetry")  # not in the small environments of other Pythons (make smoke)
-    fn = SimpleNamespace(function=None, plain=(len, "len", 1, False))
-    executor: Any = SimpleNamespace(load=lambda _fn: len)
-    life: Any = SimpleNamespace(loaded_class=None)
+    fn, executor, life = _Fn(), _Executor(), _Life()
     try:
-        tracing.begin("no_such_module:setup", executor, life)
+        tracing.begin("no_such_module:setup", cast(Any, executor), cast(Any, life))
     finally:
         spans.end_quietly()
     assert "no_such_module" in capsys.readouterr().err
-    function = executor.load(cast(Any, fn))
+    function = executor.load(fn)
     assert function is fn.function is fn.plain[0] and function("abc", _ray_trace_ctx={}) == 3
     assert fn.plain[1:] == ("len", 1, False) and life.loaded_class is spans.trace_class

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -16,16 +15,17 @@ def test_sundog_is_compiled_before_anything_is_measured(
 ) -> None:
     done: list[str] = []
     monkeypatch.setattr(footprint, "adopt_orphans", lambda: None)
-    monkeypatch.setattr(
-        runner,
-        "compileall",
-        SimpleNamespace(compile_dir=lambda folder, quiet: done.append(f"compile {Path(folder).name}")),
-    )
+
+    class Compileall:
+        @staticmethod
+        def compile_dir(folder: str, quiet: int) -> None:
+            done.append(f"compile {Path(folder).name}")
 
     def measure(options: object) -> dict[str, object]:
         done.append("measure")
         return {}
 
+    monkeypatch.setattr(runner, "compileall", Compileall)
     monkeypatch.setattr(runner, "measure", measure)
     assert runner.main(["--out", str(tmp_path)]) == 0
     assert done == ["compile src", "measure"]

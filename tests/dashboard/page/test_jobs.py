@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 from sundog.dashboard.page.jobs import job_rows
 from sundog.jobs.records import JobFolder
 from sundog.jobs.rows import JobRecord
+
+
+@dataclass
+class _Listing:
+    rows: list[dict[str, Any]]
+
+
+@dataclass
+class _Source:
+    """A session whose rows the test gives."""
+
+    path: str
+    drivers: list[dict[str, Any]]
+    tenant_rows: list[dict[str, Any]]
+
+    def listing(self, _kind: str, _wanted: object) -> _Listing:
+        return _Listing(self.drivers)
+
+    def tenants(self) -> list[dict[str, Any]]:
+        return self.tenant_rows
 
 
 def test_waiting_and_running_jobs_and_programs_are_rows_with_their_totals(tmp_path: Path) -> None:
@@ -20,7 +40,7 @@ def test_waiting_and_running_jobs_and_programs_are_rows_with_their_totals(tmp_pa
     ]
     for record in records:
         JobFolder(str(tmp_path), record.submission_id).create(record)
-    drivers = [
+    drivers: list[dict[str, Any]] = [
         {"job_id": "01000000", "submission_id": "runs", "status": "RUNNING"},
         {
             "job_id": "02000000",
@@ -31,11 +51,8 @@ def test_waiting_and_running_jobs_and_programs_are_rows_with_their_totals(tmp_pa
         },
     ]
     totals = {"cpus": 2.0, "cpu_limit": 2.0, "waiting": 5, "object_store": 0, "object_store_limit": 0}
-    source = SimpleNamespace(
-        path=str(tmp_path),
-        listing=lambda _kind, _wanted: SimpleNamespace(rows=drivers),
-        tenants=lambda: [{"tenant": "runs", "memory": 1 << 20, "memory_limit": 1 << 30, **totals}],
-    )
+    tenant = {"tenant": "runs", "memory": 1 << 20, "memory_limit": 1 << 30, **totals}
+    source = _Source(str(tmp_path), drivers, [tenant])
     waits, runs, over, joined = job_rows(cast(Any, source), 4.0)
     assert (waits["id"], waits["status"], waits["cpus"], waits["job_id"]) == ("waits", "PENDING", "", None)
     assert (runs["job_id"], runs["cpus"], runs["memory"]) == ("01000000", "2 of 2", "1.0 MiB of 1.0 GiB")
