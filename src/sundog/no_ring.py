@@ -23,6 +23,9 @@ class NoRing:
         self.next = itertools.count().__next__
         self.sites: dict[tuple[int, int], tuple[object, int]] = {}
 
+    def open(self, path: str, job_id: bytes) -> None:
+        """There is no file."""
+
     def started(self, task_id: bytes, now: float, name: int) -> None:
         """Nothing is noted."""
 

@@ -162,13 +162,12 @@ def test_results_that_nobody_holds_any_more_are_not_stored(ray: ModuleType, kind
     count, size = 12, 2 << 20
 
     def split(self: object = None) -> Iterator[bytes | int]:
-        import gc
-
-        from sundog.worker.unwanted import UnwantedHere
+        from sundog import engines
         from tests.integration.gates import await_true
 
         yield b"first" + bytes(size)
-        here = next(each for each in gc.get_objects() if type(each) is UnwantedHere)
+        inline: Any = engines.current().owner.run_here.__self__  # type: ignore[union-attr]
+        here = inline.executor.results.unwanted
         await_true(lambda: sum(map(len, here._told.values())) == count - 2, "the answer of the owner")
         before = set(os.listdir(here.owner.control.shm_root))
         for _ in range(count - 2):

@@ -74,7 +74,7 @@ def test_a_worker_that_died_by_itself_is_logged_with_its_cause(
 def test_a_fork_that_failed_is_said_once_and_its_process_forgotten(world: WholeNode) -> None:
     driver = world.driver()
     known = len(world.node.processes)
-    for _, worker, _spec in world.zygote.heard():
+    for _, worker, *_ in world.zygote.heard():
         world.zygote.tell(ForkFailed(worker, "Resource temporarily unavailable"))
     told = driver.heard(WarnOnce)
     assert len(told) == 1 and "Resource temporarily unavailable" in told[0][2]

@@ -163,7 +163,7 @@ class WholeNode:
     def forks(self) -> list[tuple[bytes, Peer]]:
         """Every worker that the zygote was asked for comes up: its id, and its end of its line."""
         made = []
-        for _, worker, _spec in self.zygote.heard(Fork):
+        for _, worker, *_ in self.zygote.heard(Fork):
             fd = self.zygote.fds.pop(0)
             peer = self._peer(Connection(socket.socket(fileno=fd), self.node.session["shm_root"]))
             self.zygote.tell(Forked(worker, next(self._pids)))

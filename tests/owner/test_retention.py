@@ -57,6 +57,26 @@ def emptied(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     KEPT.clear()
 
 
+def test_the_actor_is_found_although_what_holds_it_was_made_before_the_fork() -> None:
+    class Holder:
+        actor: Any = None
+
+    holder = Holder()
+    gc.collect()
+    gc.freeze()  # as the zygote does: the search does not see the holder
+    holder.actor = actor = Model(new())
+    name, found = actor.refs[0].hex(), list[Any]()
+
+    def ask(actor: Any) -> None:
+        found.extend(retention.explain([name], {}, actor))
+
+    thread = threading.Thread(target=ask, args=(actor,))
+    del actor
+    thread.start()
+    thread.join()
+    assert found[0].paths == (("ObjectRef", "list[0] of 1", "attribute refs of a Model", "the actor itself"),)
+
+
 def test_a_ref_in_a_modules_variable_is_found_through_its_containers() -> None:
     KEPT["model"] = Model(new())
     [way] = ways(KEPT["model"].refs[0])

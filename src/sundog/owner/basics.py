@@ -68,6 +68,9 @@ class Basics:
         # Set by a worker that can run a missing task inside the waiting one. Given the missing objects, the
         # function returns whether all of them are ready afterwards.
         self.run_here: Callable[[list[bytes]], bool] | None = None
+        self.actor_here: Callable[[], object] | None = (
+            None  # in a worker: its actor, None before there is one
+        )
         self.reactor = Reactor(
             self.lock,
             self.after_round,

@@ -58,7 +58,7 @@ def _retention(owner: Owner, names: tuple[str, ...]) -> list[looks.Retention]:
     from sundog.owner.retention import explain
 
     exported = {oid.hex(): exporter for oid, exporter in owner.segments.viewed().items()}
-    return explain(names, exported)
+    return explain(names, exported, owner.actor_here and owner.actor_here())
 
 
 def _cancel(owner: Owner, task_id: str, force: bool) -> str:

@@ -45,16 +45,18 @@ _ACTORS = "the actor itself"
 _SCALARS = (str, bytes, int, float, bool, type(None))
 
 
-def explain(names: Iterable[str], exported: dict[str, object]) -> list[Retention]:
+def explain(names: Iterable[str], exported: dict[str, object], actor: object = None) -> list[Retention]:
     """The ways by which this process holds objects.
 
     Args:
         names: Ids of objects in hexadecimal.
         exported: Of those whose bytes are read in place: what exports the bytes.
+        actor: The actor of this process. What holds it was made before the fork, and the garbage collector does not
+            look there for holders.
     """
     wanted = dict.fromkeys(names)
     everything = gc.get_objects()  # taken before this search creates containers of its own
-    search = _HolderSearch()
+    search = _HolderSearch(actor)
     holders: dict[str, list[object]] = {name: [] for name in wanted}
     for each in everything:
         if type(each) is ObjectRef and each._id.hex() in holders:
@@ -76,12 +78,14 @@ def explain(names: Iterable[str], exported: dict[str, object]) -> list[Retention
 class _HolderSearch:
     """One walk, with what the variables of running functions hold."""
 
-    def __init__(self) -> None:
+    def __init__(self, actor: object) -> None:
         self._ends_at = (
             time.thread_time() + _LIMIT_S
         )  # processor time: a time in which this thread did not run costs nothing
         self._steps = 0
         self._frames = _running_variables()
+        if actor is not None:
+            self._frames.setdefault(id(actor), (actor, _ACTORS))
         self._own: set[int] = {id(self._frames), id(self.__dict__)}
 
     def ignore(self, own: list[object]) -> None:

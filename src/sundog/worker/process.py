@@ -73,6 +73,7 @@ class Parts:
         owner.before_block, owner.after_block = serving.before_block, serving.after_block
         self.inline = Inline(owner, executor, serving)
         owner.run_here = self.inline.run
+        owner.actor_here = lambda: executor.actor
         owner.long_waits.places = lambda main_runs: life.serving.places(main_runs)
         owner.call_of = _call_of
         owner.running_calls = lambda: life.serving.running_calls()
