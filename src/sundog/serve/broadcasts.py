@@ -81,12 +81,18 @@ class DeploymentBroadcastResponse:
         while not self._send():
             _check(deadline)
             await asyncio.sleep(_LOOK_S)
-        waiting = [asyncio.wrap_future(each) for each in self._futures or ()]
+        futures = self._futures or []
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if all(each.done() for each in futures):
+            left = None  # the loop only has to pass the answers on
+        waiting = [asyncio.wrap_future(each) for each in futures]
         gathered = asyncio.gather(*waiting, return_exceptions=return_exceptions)
         try:
-            return list(await asyncio.wait_for(gathered, left))
+            # Shielded: a cancelled wait would cancel the calls, and a later question would find no answers.
+            return list(await asyncio.wait_for(asyncio.shield(gathered), left))
         except TimeoutError:
+            if gathered.done():
+                return list(gathered.result())  # raises, if the TimeoutError is a replica's own
             raise TimeoutError(_LATE) from None
 
     def __repr__(self) -> str:

@@ -51,6 +51,15 @@ class _Tagged(metrics.Metric):
         """Tags for every value, beside those of the replica."""
         return super().set_default_tags(_defaults(default_tags))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """What the user gave, without the tags of this replica: the replica that loads it has tags of its own."""
+        arguments, defaults = self._arguments(), self._default_tags
+        if _get_internal_replica_context() is not None:
+            keys = tuple(key for key in self._tag_keys if key not in _RESERVED)
+            arguments = (*arguments[:-1], keys)
+            defaults = {key: value for key, value in defaults.items() if key not in _RESERVED}
+        return metrics._rebuild, (type(self), arguments, defaults)
+
     def _with_route(self, tags: dict[str, str] | None) -> dict[str, str] | None:
         if "route" in self.info["tag_keys"] and "route" not in (tags or {}):
             return {**(tags or {}), "route": request_context.get().route}

@@ -31,7 +31,8 @@ class CapacityQueueRouter(PowerOfTwoChoicesRequestRouter):
         super().__init__(deployment_id, **given)
         self._queue: ActorHandle[object] | None = None
         self._name, self._faults_max, self._faults = "capacity_queue", 3, 0
-        self._places: dict[str, str] = {}
+        # By request: the replica of its place, and the queue that gave it, which may be asked again after a fault.
+        self._places: dict[str, tuple[ActorHandle[object], str]] = {}
 
     def initialize_state(
         self, capacity_queue_actor_name: str = "capacity_queue", max_fault_retries: int = 3, **_kwargs: object
@@ -51,6 +52,8 @@ class CapacityQueueRouter(PowerOfTwoChoicesRequestRouter):
         self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None
     ) -> list[list[RunningReplica]]:
         """The replica whose place the queue gives; none if no place is free."""
+        if pending_request is not None:  # its replica had no room after all
+            self._give_back(pending_request.metadata.internal_request_id)
         by_name = {each.replica_id.unique_id: each for each in candidate_replicas}
         try:
             queue = await self._find()
@@ -70,11 +73,14 @@ class CapacityQueueRouter(PowerOfTwoChoicesRequestRouter):
         if name not in by_name or pending_request is None:
             queue.release.remote(name)
             return []
-        self._places[pending_request.metadata.internal_request_id] = name
+        self._places[pending_request.metadata.internal_request_id] = (queue, name)
         return [[by_name[name]]]
 
     def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
         """Give the place back."""
-        name = self._places.pop(internal_request_id, None)
-        if name is not None and self._queue is not None:
-            self._queue.release.remote(name)
+        self._give_back(internal_request_id)
+
+    def _give_back(self, internal_request_id: str) -> None:
+        queue, name = self._places.pop(internal_request_id, (None, ""))
+        if queue is not None:
+            queue.release.remote(name)
