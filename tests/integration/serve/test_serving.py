@@ -310,7 +310,7 @@ def test_processes_of_serve_are_forked_with_serve_loaded(ray: ModuleType) -> Non
     assert ray.get(has_proxy.remote()), "this program had imported Serve when its session began"
 
 
-def test_a_call_right_after_run_is_sent_before_a_deletion(ray: ModuleType) -> None:
+def test_a_call_right_before_a_deletion_ends_with_the_replica_or_is_told_of_it(ray: ModuleType) -> None:
     start()
 
     @serve.deployment(graceful_shutdown_timeout_s=0.1, ray_actor_options={"num_cpus": 0})
@@ -319,8 +319,9 @@ def test_a_call_right_after_run_is_sent_before_a_deletion(ray: ModuleType) -> No
 
     response = serve.run(sleeper.bind(), name="sleeper", route_prefix=None).remote()
     serve.delete("sleeper")
-    with pytest.raises(ray.exceptions.RayActorError):
-        response.result()
+    # The call and the deletion go different ways: the replica may hear of its end first, and refuse the call.
+    with pytest.raises((ray.exceptions.RayActorError, RayServeException), match=r"dead|does not exist"):
+        response.result(timeout_s=120)
 
 
 def test_a_deleted_deployment_that_has_no_requests_ends_without_waiting(ray: ModuleType) -> None:
