@@ -2,8 +2,8 @@
 
 Import directions are import-linter's (see pyproject.toml). Here: who reads the environment, which modules say
 what they are for, how long files and functions may grow, names that say nothing or are used twice, units and
-clocks in names, one style of separators, which modules have a test of their name, and how often a type is
-`Any`. Each finder is first shown a breach. Known breaches are listed in `tests/rules/*.txt`.
+clocks in names, one style of separators, which modules have a test of their name, fakes that have a class, and
+how often a type is `Any`. Each finder is first shown a breach. Known breaches are listed in `tests/rules/*.txt`.
 """
 
 from __future__ import annotations
@@ -263,6 +263,26 @@ def test_any_is_not_used_more_often() -> None:
 
     assert sum(lines.values()) <= MAX_ANY_LINES, {name: count for name, count in lines.items() if count}
     assert len(returns) <= MAX_RETURNS_ANY, returns
+
+
+def test_a_fake_without_a_class_is_found_and_prose_is_left_alone() -> None:
+    source = (
+        '"""No Mock."""\nimport types\nx = types.SimpleNamespace(a=1)\ny = Mock()\nz = "SimpleNamespace"\n'
+    )
+
+    assert breaches.nameless_fakes(source) == {3, 4}
+
+
+def test_every_fake_has_a_class() -> None:
+    found = [
+        f"{named(path)}:{number}"
+        for path in breaches.sources("tests")
+        for number in sorted(breaches.nameless_fakes(path.read_text()))
+    ]
+
+    assert not found, (
+        f"write a small class with typed fields; FOLDER/fakes.py has those of its folder: {found}"
+    )
 
 
 def test_no_question_to_sqlite_numbers_its_places() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from sundog.capsules import replay, rows
 from sundog.capsules.capture import outcome_of_error
 from sundog.config import Config
 from sundog.ray_engine import capsules, shim
+from tests.ray_engine.fakes import FakeExecution
 
 TASK = bytes(8) + b"unique-1"
 
@@ -36,7 +36,7 @@ class Account:
 
 
 def run_of(kind: int, name: str, *call: Any) -> Any:
-    return SimpleNamespace(kind=kind, name=name, own=(), call=call, task=TASK, attempt=0)
+    return FakeExecution(kind, name, TASK, call)
 
 
 def kept(tmp_path: Path, execution: Any, error: Exception) -> tuple[rows.Header, rows.Contents]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from sundog.ray_engine import demand
 
@@ -17,27 +17,58 @@ NODE: dict[str, Any] = {
 NOTHING: demand.Look = {"pending": [], "nodes": [], "starting": [], "launches": []}
 
 
+@dataclass
+class RaysBundle:
+    bundle: dict[str, float]
+    count: int
+
+
+@dataclass
+class RaysDemand:
+    bundles_by_count: list[RaysBundle]
+
+
+@dataclass
+class RaysDemands:
+    """What waits, by who asks for it."""
+
+    ray_task_actor_demand: list[RaysDemand]
+    placement_group_demand: list[RaysDemand] = field(default_factory=list)
+
+
+class RaysNode:
+    node_id, node_status, ray_node_type_name = "aa" * 28, "RUNNING", "worker"
+
+    def total_resources(self) -> dict[str, float]:
+        return {"CPU": 1.0}
+
+    def available_resources(self) -> dict[str, float]:
+        return {"CPU": 0.0}
+
+
+@dataclass
+class RaysLaunch:
+    ray_node_type_name: str
+    count: int
+    details: str | None = None
+
+
+@dataclass
+class RaysStatus:
+    """Ray's answer about its cluster."""
+
+    resource_demands: RaysDemands
+    active_nodes: list[RaysNode]
+    pending_nodes: list[RaysNode]
+    pending_launches: list[RaysLaunch]
+    idle_nodes: list[RaysNode] = field(default_factory=list)
+    failed_launches: list[RaysLaunch] = field(default_factory=list)
+
+
 def test_rays_answer_becomes_plain_values() -> None:
-    bundle = SimpleNamespace(bundle={"CPU": 1.0}, count=3)
-    node = SimpleNamespace(
-        node_id="aa" * 28,
-        node_status="RUNNING",
-        ray_node_type_name="worker",
-        total_resources=lambda: {"CPU": 1.0},
-        available_resources=lambda: {"CPU": 0.0},
-    )
-    launch = SimpleNamespace(ray_node_type_name="worker", count=2, details=None)
-    status = SimpleNamespace(
-        resource_demands=SimpleNamespace(
-            ray_task_actor_demand=[SimpleNamespace(bundles_by_count=[bundle])], placement_group_demand=[]
-        ),
-        active_nodes=[node],
-        idle_nodes=[],
-        pending_nodes=[node],
-        pending_launches=[launch],
-        failed_launches=[],
-    )
-    assert demand.read(status) == {
+    demands = RaysDemands([RaysDemand([RaysBundle({"CPU": 1.0}, 3)])])
+    status = RaysStatus(demands, [RaysNode()], [RaysNode()], [RaysLaunch("worker", 2)])
+    assert demand.read(cast(Any, status)) == {
         "pending": [{"shape": {"CPU": 1.0}, "count": 3}],
         "nodes": [NODE],
         "starting": ["worker"],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from sundog.observe.sessions import open_session
 from sundog.ray_engine import told
 from sundog.ray_engine.gathering import Gathering
 from sundog.ray_engine.pushes import HERE
+from tests.ray_engine.fakes import FakeIdentity, FakeProcess
 
 NODE, OTHER = "aa" * 28, "bb" * 28
 
@@ -25,32 +26,68 @@ class Answers:
     def __init__(self, answers: dict[str, Any]) -> None:
         self.answers, self.asked = answers, []  # type: ignore[var-annotated]
 
-    def __getattr__(self, name: str) -> Any:
-        def remote(*args: Any) -> Any:
-            self.asked.append((name, args))
-            return self.answers.get(name)
+    def __getattr__(self, name: str) -> Verb:
+        return Verb(self, name)
 
-        return SimpleNamespace(remote=remote)
+
+class Verb:
+    """One method of `Answers`."""
+
+    def __init__(self, answers: Answers, name: str) -> None:
+        self.of, self.name = answers, name
+
+    def remote(self, *args: Any) -> Any:
+        self.of.asked.append((self.name, args))
+        return self.of.answers.get(self.name)
+
+
+class FakeRay:
+    """Ray with one node: its only actor is Home, and a ref is its value."""
+
+    is_gone = False
+
+    def __init__(self, home: Answers) -> None:
+        self.home = home
+
+    def remote(self, *_args: Any, **_options: Any) -> Callable[[object], FakeRemote]:
+        return lambda _target: FakeRemote(self.home)
+
+    def get(self, value: Any, timeout: float) -> Any:
+        return value
+
+    def nodes(self) -> list[dict[str, Any]]:
+        if self.is_gone:
+            raise ConnectionError("the cluster is gone")
+        return [{"NodeID": NODE, "Alive": True}]
+
+    def kill(self, actor: object) -> None: ...
+
+    def is_initialized(self) -> bool:
+        return True
+
+
+class FakeRemote:
+    """The remote class of Home."""
+
+    def __init__(self, home: Answers) -> None:
+        self.home = home
+
+    def options(self, **_options: Any) -> FakeRemote:
+        return self
+
+    def remote(self, *_args: Any) -> Answers:
+        return self.home
 
 
 @pytest.fixture
 def gathering(leak_check: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     leak_check.mkdir(exist_ok=True)
     home = Answers({"positions": {}, "wanting": True, "close": 0})
-    made = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: home))
-    ray = SimpleNamespace(
-        remote=lambda *_, **__: lambda target: made,
-        get=lambda value, timeout: value,
-        nodes=lambda: [{"NodeID": NODE, "Alive": True}],
-        kill=lambda actor: None,
-        is_initialized=lambda: True,
-    )
-    facts = {"job": "01000000", "node": NODE}
-    identity = SimpleNamespace(**facts, session_dir=str(tmp_path), facts=lambda: facts)
+    process = FakeProcess(str(tmp_path / "own"), FakeIdentity(node=NODE, session_dir=str(tmp_path)))
     monkeypatch.setattr(Gathering, "_strategies", staticmethod(lambda: lambda node, soft: node))
     monkeypatch.setattr(told, "ended_attempts", lambda job: ["told"])
     os.makedirs(tmp_path / "own")
-    return Gathering(ray, SimpleNamespace(identity=identity, folder=str(tmp_path / "own")))  # type: ignore[arg-type]
+    return Gathering(cast(Any, FakeRay(home)), cast(Any, process))
 
 
 def test_a_job_has_a_session_that_lives_until_it_stops(gathering: Gathering, tmp_path: Path) -> None:
@@ -71,9 +108,6 @@ def test_what_is_missing_at_the_end_is_asked_of_ray(gathering: Gathering) -> Non
 
 
 def test_the_end_of_the_cluster_does_not_fail_the_program(gathering: Gathering) -> None:
-    def gone() -> Any:
-        raise ConnectionError("the cluster is gone")
-
-    vars(gathering.ray)["nodes"] = gone
+    cast(Any, gathering.ray).is_gone = True
     gathering.stop()
     assert not is_alive(gathering.path)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from sundog.ray_engine.matches import Submission
 from sundog.ray_engine.process import Process
 from sundog.ray_engine.pushes import Clock, Push, read_push
 from sundog.ray_engine.told import Told
+from tests.ray_engine.fakes import FakeIdentity, FakeRef
 
 HERE, THERE = "aa" * 28, "bb" * 28
 TASK = bytes.fromhex("0102030405060708" + "ff" * 12 + "01000000")
@@ -30,15 +31,7 @@ class Recorded:
 
     def __init__(self, folder: Path, process_id: bytes, node: str, role: str) -> None:
         made = Process.__new__(Process)
-        facts = {"process": process_id.hex(), "node": node, "job": "01000000", "pid": 7, "role": role}
-        made.identity = SimpleNamespace(  # type: ignore[assignment]
-            process_id=process_id,
-            job="01000000",
-            node=node,
-            session_dir=str(folder),
-            role=role,
-            facts=lambda: facts,
-        )
+        made.identity = FakeIdentity(process_id, node=node, session_dir=str(folder), role=role, pid=7)
         made.config, made.pusher, made._places = Config(), None, {}
         os.makedirs(f"{folder}/sundog-{os.geteuid()}/01000000/{node}", exist_ok=True)
         with open(f"{folder}/sundog-{os.geteuid()}/01000000/{node}/{pushes.HERE}", "w"):
@@ -54,8 +47,7 @@ class Recorded:
         return found
 
     def submit(self, submit_s: float) -> None:
-        ref = SimpleNamespace(task_id=lambda: SimpleNamespace(binary=lambda: TASK))
-        self.process.submitted(ref, "square", submit_s)
+        self.process.submitted(FakeRef(TASK), "square", submit_s)
 
     def run(self, start_s: float, end_s: float, error: bool = False) -> None:
         ring = self.process.ring
@@ -70,20 +62,30 @@ class Recorded:
             )
 
 
+@dataclass
+class RecordedJob:
+    """A driver here and a worker there, and their records at Home."""
+
+    chronicle: ClusterChronicle
+    driver: Recorded
+    worker: Recorded
+    path: str
+
+
 @pytest.fixture
-def job(tmp_path: Path) -> Iterator[Any]:
+def job(tmp_path: Path) -> Iterator[RecordedJob]:
     session = tmp_path / "session_x"
     (session / "rings").mkdir(parents=True)
     chronicle = ClusterChronicle(str(session), HERE, Config())
     driver = Recorded(tmp_path, b"driver-1", HERE, "driver")
     worker = Recorded(tmp_path, b"worker-1", THERE, "worker")
-    yield SimpleNamespace(chronicle=chronicle, driver=driver, worker=worker, path=str(session))
+    yield RecordedJob(chronicle, driver, worker, str(session))
     chronicle.finish()
     driver.process.close()
     worker.process.close()
 
 
-def test_a_task_is_one_row_with_its_owner_its_node_and_its_place(job: Any) -> None:
+def test_a_task_is_one_row_with_its_owner_its_node_and_its_place(job: RecordedJob) -> None:
     job.driver.submit(10.0)
     job.worker.run(11.0, 12.0)
     job.chronicle.take(job.worker.push())
@@ -94,7 +96,7 @@ def test_a_task_is_one_row_with_its_owner_its_node_and_its_place(job: Any) -> No
     assert (row.name, row.worker_id, row.node_id.hex(), row.ok) == ("square", b"worker-1", THERE, True)
 
 
-def test_a_clock_that_is_100_s_ahead_is_corrected(job: Any) -> None:
+def test_a_clock_that_is_100_s_ahead_is_corrected(job: RecordedJob) -> None:
     job.driver.submit(10.0)
     job.worker.run(111.0, 112.0)
     job.chronicle.clock(THERE, Clock(0.5, 99.0))
@@ -105,7 +107,7 @@ def test_a_clock_that_is_100_s_ahead_is_corrected(job: Any) -> None:
     assert (row.start_s, row.end_s) == (11.0, 12.0)
 
 
-def test_what_comes_twice_by_push_and_sweep_is_one_row(job: Any) -> None:
+def test_what_comes_twice_by_push_and_sweep_is_one_row(job: RecordedJob) -> None:
     job.driver.submit(10.0)
     job.worker.run(11.0, 12.0)
     job.chronicle.take(job.driver.push())
@@ -115,7 +117,7 @@ def test_what_comes_twice_by_push_and_sweep_is_one_row(job: Any) -> None:
     assert len(read_session(job.path).tasks) == 1
 
 
-def test_what_an_idle_process_told_is_not_written_again(job: Any) -> None:
+def test_what_an_idle_process_told_is_not_written_again(job: RecordedJob) -> None:
     job.worker.run(11.0, 12.0)
     job.chronicle.take(job.worker.push())
     ring = Path(job.path) / "rings" / f"{b'worker-1'.hex()}.ring"
@@ -127,7 +129,7 @@ def test_what_an_idle_process_told_is_not_written_again(job: Any) -> None:
     assert events.started_last_at(str(ring)) == 13.0
 
 
-def test_an_error_has_its_text_although_the_owner_is_known_later(job: Any) -> None:
+def test_an_error_has_its_text_although_the_owner_is_known_later(job: RecordedJob) -> None:
     job.worker.run(11.0, 12.0, error=True)
     job.chronicle.take(job.worker.push())
     job.driver.submit(10.0)
@@ -138,7 +140,7 @@ def test_an_error_has_its_text_although_the_owner_is_known_later(job: Any) -> No
     assert [each["message"] for each in found.errors] == ["ValueError: x"]
 
 
-def test_a_run_that_was_lost_with_its_node_is_told_by_ray_counted_and_marked(job: Any) -> None:
+def test_a_run_that_was_lost_with_its_node_is_told_by_ray_counted_and_marked(job: RecordedJob) -> None:
     job.driver.submit(10.0)
     job.chronicle.take(job.driver.push())
     facts = {"process": b"worker-9".hex(), "node": THERE, "job": "01000000", "pid": 9, "role": "worker"}
@@ -155,10 +157,11 @@ def test_a_run_that_was_lost_with_its_node_is_told_by_ray_counted_and_marked(job
         assert index.rows("SELECT flags & ? FROM attempts", events.TOLD) == [(64,), (64,)]
 
 
-def test_a_task_that_runs_is_seen_in_the_ring_with_its_owner(job: Any) -> None:
+def test_a_task_that_runs_is_seen_in_the_ring_with_its_owner(job: RecordedJob) -> None:
     job.driver.submit(10.0)
     job.chronicle.take(job.driver.push())
     ring = job.worker.process.ring
+    assert ring is not None
     ring.started(bytes(8) + TASK[:8], 111.0, ring.name("square"))
     job.chronicle.clock(THERE, Clock(0.01, 100.0))
     job.chronicle.take(job.worker.push())

@@ -9,7 +9,7 @@ import socket
 import struct
 import sys
 import threading
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,24 +18,31 @@ from sundog.debugging import relay
 from sundog.ray_engine import pauses
 
 
+class Told:
+    """What Home is told."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, Any]] = []
+        self.there = threading.Event()
+
+    def tell(self, verb: str, row: Any) -> None:
+        self.rows.append((verb, row))
+        self.there.set()
+
+
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Any:
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     ray: Any = ModuleType("ray")
-    ray.util = SimpleNamespace(get_node_ip_address=lambda: "127.0.0.1")
+    ray.util = ModuleType("ray.util")
+    ray.util.get_node_ip_address = lambda: "127.0.0.1"
     monkeypatch.setitem(sys.modules, "ray", ray)
-    found: list[tuple[str, Any]] = []
-    there = threading.Event()
-
-    def tell(verb: str, row: Any) -> None:
-        found.append((verb, row))
-        there.set()
-
-    monkeypatch.setattr(pauses, "_tell", tell)
+    found = Told()
+    monkeypatch.setattr(pauses, "_tell", found.tell)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    return SimpleNamespace(rows=found, there=there)
+    return found
 
 
-def test_a_task_that_stands_can_be_asked_by_who_has_the_token_and_goes_on(told: Any) -> None:
+def test_a_task_that_stands_can_be_asked_by_who_has_the_token_and_goes_on(told: Told) -> None:
     seen: list[int] = []
 
     def task() -> None:
@@ -66,7 +73,7 @@ def test_a_task_that_stands_can_be_asked_by_who_has_the_token_and_goes_on(told: 
 
 
 def test_strangers_who_show_nothing_or_no_text_neither_reach_the_task_nor_keep_its_user_waiting(
-    told: Any,
+    told: Told,
 ) -> None:
     ended: list[str] = []
 

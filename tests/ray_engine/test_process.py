@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from sundog import event_names, events, trust
 from sundog.config import Config
 from sundog.exceptions import AsyncioActorExit
 from sundog.ray_engine import process
+from tests.ray_engine.fakes import FakeExecution, FakeIdentity, FakeRef
 
 TASK = bytes.fromhex("0102030405060708" + "ff" * 12 + "01000000")
 
@@ -20,15 +20,7 @@ TASK = bytes.fromhex("0102030405060708" + "ff" * 12 + "01000000")
 @pytest.fixture
 def recorder(tmp_path: Path) -> Any:
     made = process.Process.__new__(process.Process)
-    made.identity = SimpleNamespace(  # type: ignore[assignment]
-        process_id=b"driver-1",
-        job="01000000",
-        node="ab" * 28,
-        session_dir=str(tmp_path),
-        role="driver",
-        pid=1,
-    )
-    made.identity.facts = dict  # type: ignore[method-assign]
+    made.identity = FakeIdentity(session_dir=str(tmp_path))
     made.config, made.pusher, made._places = Config(), None, {}
     made.record()
     yield made
@@ -51,7 +43,7 @@ def test_the_creation_of_an_actor_goes_by_the_bytes_of_its_actor() -> None:
 
 
 def test_a_submission_is_noted_with_its_owner_and_its_place(recorder: process.Process) -> None:
-    ref = SimpleNamespace(task_id=lambda: SimpleNamespace(binary=lambda: TASK))
+    ref = FakeRef(TASK)
     recorder.submitted([ref, ref], "square", 5.0)
     ((task, submit, *_, name, kind, _, _, _, _, _),) = events_of(recorder)
     assert recorder.ring is not None
@@ -67,17 +59,14 @@ def test_what_has_no_task_is_not_noted(recorder: process.Process) -> None:
 
 
 def test_a_get_is_noted_with_its_object_and_its_place(recorder: process.Process) -> None:
-    ref = SimpleNamespace(task_id=lambda: SimpleNamespace(binary=lambda: TASK))
+    ref = FakeRef(TASK)
     recorder.span(events.GET, [ref], 1.0, 2.0, True)
     ((task, _, start, end, _, kind, flags, *_),) = events_of(recorder)
     assert (task, start, end, kind, flags) == (bytes(8) + TASK[:8], 1.0, 2.0, events.GET, events.FAILED)
 
 
 def end_of(recorder: process.Process, error: BaseException | None) -> tuple[int, list[Any]]:
-    execution: Any = SimpleNamespace(
-        number=1, kind=events.TASK, task=bytes(8) + TASK[:8], name="f", start_s=1.0, attempt=0
-    )
-    recorder.ended(execution, error)
+    recorder.ended(FakeExecution(events.TASK, "f", bytes(8) + TASK[:8]), error)
     assert recorder.ring is not None
     notes = [each for each in event_names.read_notes(recorder.ring.path) if each[0] != "home"]
     return events_of(recorder)[-1][6] & events.FAILED, notes
@@ -94,7 +83,7 @@ def test_an_end_on_purpose_is_no_failure(recorder: process.Process, error: BaseE
 
 
 def test_large_arguments_by_value_are_noted_with_their_size(recorder: process.Process) -> None:
-    ref = SimpleNamespace(task_id=lambda: SimpleNamespace(binary=lambda: TASK))
+    ref = FakeRef(TASK)
     recorder.submitted(ref, "square", 5.0, (b"x" * 100_000, 3, "y"))
     recorder.submitted(ref, "square", 6.0, (b"x", 3))
     kinds = [each[5] for each in events_of(recorder)]
@@ -130,7 +119,7 @@ def test_a_process_that_cannot_record_goes_on_and_says_why(
 ) -> None:
     class Refused(process.Process):
         def __init__(self, role: str) -> None:
-            self.identity = SimpleNamespace(session_dir="/session")  # type: ignore[assignment]
+            self.identity = FakeIdentity(session_dir="/session")
             self.config, self.ring = Config(), None
 
         def record(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from sundog.profiling.merge import table
 from sundog.profiling.rows import Part, ProfileFrame, Samples, begin, write_part
 from sundog.ray_engine import asks, process, profiles, shim
 from sundog.wire.inspect import measure_everything, measured_of_all
+from tests.ray_engine.fakes import FakeProcess
 from tests.ray_engine.test_pushes import make_ring
 
 NODES = ("aa" * 28, "bb" * 28)
@@ -69,7 +69,7 @@ def test_a_function_with_the_option_runs_under_a_profiler(
 ) -> None:
     import asyncio
 
-    monkeypatch.setattr(process, "me", SimpleNamespace(folder=str(tmp_path)))
+    monkeypatch.setattr(process, "me", FakeProcess(str(tmp_path)))
     monkeypatch.setattr(profiles, "_made", {})
     (tmp_path / "profiles").mkdir()
     assert shim._measured(square, "square", "wall")(3) == 9
@@ -81,7 +81,7 @@ def test_a_function_with_the_option_runs_under_a_profiler(
 def test_a_profile_of_the_whole_program_goes_on_to_what_a_worker_submits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "me", SimpleNamespace(folder=str(tmp_path)))
+    monkeypatch.setattr(process, "me", FakeProcess(str(tmp_path)))
     monkeypatch.setattr(profiles, "_made", {})
     (tmp_path / "profiles").mkdir()
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sundog.ray_engine.residents import Residents, actor_row, worker_row
@@ -11,47 +11,75 @@ ACTOR = b"actor-01" + b"job-"
 OWNER = b"owner--1"
 
 
-class Cause(SimpleNamespace):
-    """As Ray's: at most one of its fields is set."""
+@dataclass
+class Context:
+    """Ray's message about one kind of death."""
+
+    error_message: str
+
+
+@dataclass
+class Cause:
+    """Ray's message about a death: at most one of its contexts is set."""
+
+    actor_died_error_context: Context | None = None
 
     def WhichOneof(self, name: str) -> str | None:
         assert name == "context"
-        return next(iter(vars(self)), None)
+        return None if self.actor_died_error_context is None else "actor_died_error_context"
 
 
-def actor(state: int = 2, namespace: str = "tests", cause: Any = None) -> Any:
-    return SimpleNamespace(
-        actor_id=ACTOR,
-        job_id=b"job-",
-        class_name="Counter",
-        name="counter",
-        state=state,
-        ray_namespace=namespace,
-        is_detached=False,
-        required_resources={"CPU": 1.0},
-        pid=7,
-        address=SimpleNamespace(node_id=b"node"),
-        serialized_runtime_env="{}",
-        num_restarts=0,
-        num_restarts_due_to_lineage_reconstruction=0,
-        num_restarts_due_to_node_preemption=0,
-        placement_group_id=b"",
-        repr_name="",
-        call_site="",
-        death_cause=cause or Cause(),
-    )
+@dataclass
+class Address:
+    """Ray's message about where a process is."""
+
+    worker_id: bytes = b""
+    node_id: bytes = b"node"
+    ip_address: str = "10.0.0.1"
+
+
+@dataclass
+class ActorMessage:
+    """Ray's message about an actor."""
+
+    state: int
+    ray_namespace: str
+    death_cause: Cause
+    actor_id: bytes = ACTOR
+    job_id: bytes = b"job-"
+    class_name: str = "Counter"
+    name: str = "counter"
+    is_detached: bool = False
+    required_resources: dict[str, float] = field(default_factory=lambda: {"CPU": 1.0})
+    pid: int = 7
+    address: Address = field(default_factory=Address)
+    serialized_runtime_env: str = "{}"
+    num_restarts: int = 0
+    num_restarts_due_to_lineage_reconstruction: int = 0
+    num_restarts_due_to_node_preemption: int = 0
+    placement_group_id: bytes = b""
+    repr_name: str = ""
+    call_site: str = ""
+
+
+@dataclass
+class WorkerMessage:
+    """Ray's message about a worker."""
+
+    is_alive: bool
+    worker_type: int
+    worker_address: Address
+    exit_type: int = 0
+    exit_detail: str = "killed"
+    pid: int = 7
+
+
+def actor(state: int = 2, namespace: str = "tests", cause: Cause | None = None) -> Any:
+    return ActorMessage(state, namespace, cause or Cause())
 
 
 def worker(is_alive: bool = False, worker_type: int = 0, id_: bytes = b"worker-1" + bytes(20)) -> Any:
-    address = SimpleNamespace(worker_id=id_, node_id=b"node", ip_address="10.0.0.1")
-    return SimpleNamespace(
-        is_alive=is_alive,
-        worker_type=worker_type,
-        worker_address=address,
-        exit_type=0,
-        exit_detail="killed",
-        pid=7,
-    )
+    return WorkerMessage(is_alive, worker_type, Address(id_))
 
 
 def whole(task: bytes) -> bytes:
@@ -66,7 +94,7 @@ def test_an_actor_goes_by_the_id_of_the_task_that_created_it() -> None:
 
 
 def test_a_dead_actor_has_the_text_of_its_death() -> None:
-    died = Cause(actor_died_error_context=SimpleNamespace(error_message="it was killed"))
+    died = Cause(Context("it was killed"))
     row = actor_row(actor(4, cause=died), whole)
     assert row["state"] == "DEAD"
     assert row["death_cause"] == {"actor_died_error_context": {"error_message": "it was killed"}}

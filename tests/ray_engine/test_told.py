@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType, SimpleNamespace
+from dataclasses import dataclass, field
+from enum import IntEnum
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,30 +14,68 @@ from sundog import events
 from sundog.ray_engine import told
 
 
+class TaskStatus(IntEnum):
+    """Ray's numbers."""
+
+    SUBMITTED_TO_WORKER = 5
+    RUNNING = 8
+    FINISHED = 11
+    FAILED = 12
+
+
+class ErrorType:
+    """Ray's names of errors."""
+
+    @staticmethod
+    def Name(number: int) -> str:
+        return {21: "NODE_DIED"}[number]
+
+
+@dataclass
+class TaskInfo:
+    name: str = "square"
+    type: int = 0
+
+
+@dataclass
+class ErrorInfo:
+    error_type: int = 21
+    error_message: str = "gone"
+
+
+@dataclass
+class StateUpdates:
+    """When an attempt was in which state, and where."""
+
+    state_ts_ns: dict[int, int]
+    worker_id: bytes = b"w" * 28
+    node_id: bytes = b"n" * 28
+    worker_pid: int = 9
+    error_info: ErrorInfo = field(default_factory=ErrorInfo)
+
+
+@dataclass
+class AttemptMessage:
+    """Ray's message about an attempt."""
+
+    state_updates: StateUpdates
+    task_id: bytes = b"unique-1" + b"\xff" * 12 + bytes(4)
+    attempt_number: int = 1
+    job_id: bytes = bytes(4)
+    task_info: TaskInfo = field(default_factory=TaskInfo)
+
+
 @pytest.fixture(autouse=True)
 def statuses(monkeypatch: pytest.MonkeyPatch) -> None:
     module: Any = ModuleType("ray.core.generated.common_pb2")
-    module.TaskStatus = SimpleNamespace(SUBMITTED_TO_WORKER=5, RUNNING=8, FINISHED=11, FAILED=12)
-    module.ErrorType = SimpleNamespace(Name=lambda number: {21: "NODE_DIED"}[number])
+    module.TaskStatus, module.ErrorType = TaskStatus, ErrorType
     for name in ("ray", "ray.core", "ray.core.generated"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, "ray.core.generated.common_pb2", module)
 
 
 def row(times: dict[int, int]) -> Any:
-    return SimpleNamespace(
-        task_id=b"unique-1" + b"\xff" * 12 + bytes(4),
-        attempt_number=1,
-        job_id=bytes(4),
-        task_info=SimpleNamespace(name="square", type=0),
-        state_updates=SimpleNamespace(
-            state_ts_ns=times,
-            worker_id=b"w" * 28,
-            node_id=b"n" * 28,
-            worker_pid=9,
-            error_info=SimpleNamespace(error_type=21, error_message="gone"),
-        ),
-    )
+    return AttemptMessage(StateUpdates(times))
 
 
 def test_an_attempt_that_failed_has_its_error_and_its_times() -> None:
