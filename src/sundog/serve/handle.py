@@ -184,8 +184,8 @@ class DeploymentResponse(_Response[R]):
                     continue
                 raise
             except TimeoutError as error:
-                if stage.done() and not isinstance(error, GetTimeoutError):
-                    raise self._error(error) from None
+                if stage.done() and not stage.cancelled() and stage.exception() is error:
+                    raise self._error(error) from None  # the user's code ran into a time limit of its own
                 raise GetTimeoutError("Timed out waiting for the response.", timeout_s=timeout_s) from None
             except Exception as error:
                 raise self._error(error) from None
@@ -489,7 +489,8 @@ class DeploymentHandle(Generic[T]):
         """Send a request to the replica that `choose_replica` found.
 
         Raises:
-            ValueError: the selection is another deployment's, or was used before.
+            ValueError: the selection is another deployment's.
+            RuntimeError: it was used before.
         """
         if selection._deployment_id != self.deployment_id:
             raise ValueError(

@@ -100,6 +100,7 @@ class Replicas:
                 return  # the replica is not needed any more
             living = self._create(row, target, node)
         except Exception as error:
+            self.nodes.pop(name, None)
             plan.start_failed(name, _told(error), self.core.now())
             self.core.wake()
             return

@@ -169,7 +169,7 @@ def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, object]:
         "message": plan.message,
         "deployment_config": config,
         "target_num_replicas": target.num_replicas if target is not None else 0,
-        "required_resources": {"CPU": config.get("ray_actor_options", {}).get("num_cpus", 1)},
+        "required_resources": _resources(config.get("ray_actor_options", {})),
         "replicas": [
             _replica(row, apps.core.replicas.living.get(row.id.unique_id)) for row in plan.replicas.values()
         ],
@@ -179,6 +179,16 @@ def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, object]:
         ],
         "autoscaling_detail": detail.model_dump(mode="json") if detail is not None else None,
     }
+
+
+def _resources(options: JsonObject) -> dict[str, float]:
+    """What each replica holds while it lives, by the names of resources."""
+    given = {
+        "GPU": options.get("num_gpus"),
+        "memory": options.get("memory"),
+        **(options.get("resources") or {}),
+    }
+    return {"CPU": options.get("num_cpus", 1), **{name: each for name, each in given.items() if each}}
 
 
 def _replica(row: ReplicaRow, living: Living | None) -> dict[str, object]:
