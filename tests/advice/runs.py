@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, WAIT, Costs, Node, Op, Program, Run
+from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, WAIT, Costs, Op, Program, Run, RunNode
 
 FREE = Costs(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -12,15 +12,15 @@ class Script:
 
     def __init__(self, cpus: float = 4, cores: int = 4) -> None:
         self.cpus, self.cores = cpus, cores
-        self.nodes: list[Node] = []
+        self.nodes: list[RunNode] = []
         self.ops: list[Op] = []
         self.now = 0.0
 
-    def node(self, name: str, work_s: float, *, start_s: float | None = None, **fields: object) -> Node:
+    def node(self, name: str, work_s: float, *, start_s: float | None = None, **fields: object) -> RunNode:
         """A task that is not submitted by the driver itself."""
         key = len(self.nodes)
         start = self.now if start_s is None else start_s
-        node = Node(
+        node = RunNode(
             key, key.to_bytes(16, "little"), name, TASK, b"driver..", key, key, self.now, start, start + work_s,
             work_s, 0.0, 0, key % int(self.cpus) + 1, resources={"CPU": 1.0},
         )  # fmt: skip
@@ -31,23 +31,23 @@ class Script:
 
     def submit(
         self, name: str, work_s: float, *, site: str = "", start_s: float | None = None, **fields: object
-    ) -> Node:
+    ) -> RunNode:
         """Submit a task; it starts now unless told otherwise."""
         node = self.node(name, work_s, start_s=start_s, site=site, **fields)
         self.ops.append(Op(SUBMIT, node=node.key, site=site, at_s=self.now))
         return node
 
-    def create(self, name: str, actor: bytes, site: str = "") -> Node:
+    def create(self, name: str, actor: bytes, site: str = "") -> RunNode:
         """Make an actor."""
         return self.submit(f"{name}.__init__", 0.0, site=site, kind=CREATE, actor=actor, resources={})
 
     def call(
         self, name: str, work_s: float, actor: bytes, *, site: str = "", start_s: float | None = None
-    ) -> Node:
+    ) -> RunNode:
         """Call an actor."""
         return self.submit(name, work_s, site=site, start_s=start_s, kind=CALL, actor=actor, resources={})
 
-    def get(self, *nodes: Node, site: str = "", wait: bool = False, need: int = 0) -> None:
+    def get(self, *nodes: RunNode, site: str = "", wait: bool = False, need: int = 0) -> None:
         """Wait until they have ended."""
         ends = sorted(node.end_s for node in nodes)
         end = max(self.now, ends[need - 1] if need else ends[-1])

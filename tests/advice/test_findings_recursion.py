@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sundog.advice.findings_recursion import small_recursion
-from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Node, Op
+from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Op, RunNode
 from sundog.advice.simulator import play
 from sundog.advice.source import Sources
 from tests.advice.runs import Script
@@ -12,7 +12,7 @@ SITE = "/x.py:10 in ways"
 COST_S = 0.0005  # of each submission
 
 
-def tree(script: Script, depth: int, work_s: float, at_s: float = 0.0) -> Node:
+def tree(script: Script, depth: int, work_s: float, at_s: float = 0.0) -> RunNode:
     """A task that submits two of its kind, and so on; each worker takes half a millisecond for one."""
     node = script.node("ways", work_s, start_s=at_s, site=SITE)
     node.submit_s = at_s

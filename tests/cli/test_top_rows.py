@@ -2,10 +2,10 @@
 
 from sundog.cli import top_rows
 from sundog.observe.activity import Activity, Function, WorkerActivity
-from sundog.wire.looks import Call, Who
+from sundog.wire.looks import RunningCall, Who
 
 
-def worker(pid: int, *calls: Call, kind: str = "worker", silent: bool = False) -> WorkerActivity:
+def worker(pid: int, *calls: RunningCall, kind: str = "worker", silent: bool = False) -> WorkerActivity:
     who = Who(pid, f"{pid:x}", kind, "leased", "01", float(pid), entrypoint="train.py")
     return WorkerActivity(who, calls, silent, core_share=0.5, rss_bytes=2048, own_bytes=1024)
 
@@ -32,9 +32,9 @@ def test_a_worker_says_what_it_runs_for_how_long_and_whether_it_answers() -> Non
         top_rows.worker_rows(
             look(
                 worker(1, kind="driver"),
-                worker(2, Call("t", "f", 98.0)),
-                worker(3, Call("t", "f", 0.0), silent=True),
-                worker(4, *(Call(str(number), "g", 99.0) for number in range(5))),
+                worker(2, RunningCall("t", "f", 98.0)),
+                worker(3, RunningCall("t", "f", 0.0), silent=True),
+                worker(4, *(RunningCall(str(number), "g", 99.0) for number in range(5))),
                 worker(5),
             ),
             "start",
@@ -51,7 +51,7 @@ def test_a_worker_says_what_it_runs_for_how_long_and_whether_it_answers() -> Non
 
 
 def test_the_lines_above_say_what_the_machine_does_and_what_waits() -> None:
-    text = top_rows.headline("session_x", look(worker(2, Call("t", "f", 98.0))))
+    text = top_rows.headline("session_x", look(worker(2, RunningCall("t", "f", 98.0))))
     assert "1 running, 1 waiting, 2 failed" in text
     assert " 25% of 4 cores" in text and "waits 2.0 s: all CPUs are in use" in text
 

@@ -15,7 +15,7 @@ from sundog.dashboard.figures import (
     count_tasks,
     families,
 )
-from sundog.wire.looks import Call, Pulse, WaitingTasks, Who
+from sundog.wire.looks import Pulse, RunningCall, WaitingTasks, Who
 
 if TYPE_CHECKING:
     from sundog.observe.usage import FunctionFigures
@@ -73,7 +73,7 @@ def make_look() -> SessionLook:
 def test_tasks_are_counted_by_state_from_pulses_and_totals() -> None:
     pulses = [
         Pulse((), (WaitingTasks("f", arguments=1, worker=2, sent=3),)),
-        Pulse((Call("t", "f", 0.0),), ()),
+        Pulse((RunningCall("t", "f", 0.0),), ()),
     ]
     assert count_tasks(pulses, {"f": FIGURES}) == {
         ("f", "PENDING_ARGS_AVAIL"): 1,
@@ -86,7 +86,7 @@ def test_tasks_are_counted_by_state_from_pulses_and_totals() -> None:
 
 
 def test_of_the_same_tasks_those_that_are_tried_again_are_counted() -> None:
-    calls = (Call("a", "f", 1.0, 2), Call("b", "f", 1.0))
+    calls = (RunningCall("a", "f", 1.0, 2), RunningCall("b", "f", 1.0))
     pulses = [Pulse(calls, (WaitingTasks("f", 2, 3, 4, (1, 0, 3)),))]
     assert count_retries(pulses, {"f": FIGURES}) == {
         ("f", "PENDING_ARGS_AVAIL"): 1,

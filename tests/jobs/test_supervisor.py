@@ -20,7 +20,7 @@ from sundog.store import folders
 from tests.integration.gates import await_true
 
 if TYPE_CHECKING:
-    from sundog.wire.dicts import Session
+    from sundog.wire.dicts import SessionFacts
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def node(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     (tmp_path / "logs").mkdir()
     process = subprocess.Popen(["sleep", "1000"])
     lock = folders.make_lock(str(tmp_path))
-    session: Session = {
+    session: SessionFacts = {
         "name": "s",
         "path": str(tmp_path),
         "shm_root": "",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sundog.observe.activity import Function, FunctionRates, since, tally
-from sundog.wire.looks import Call, Pulse, WaitingTasks
+from sundog.wire.looks import Pulse, RunningCall, WaitingTasks
 
 
 def figures(count: int, failed: int = 0) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def figures(count: int, failed: int = 0) -> dict[str, Any]:
 
 def test_what_runs_waits_and_ended_is_counted_once_each() -> None:
     owner = Pulse((), (WaitingTasks("f", arguments=1, worker=2, sent=3), WaitingTasks("g", 0, 0, 1)))
-    worker = Pulse((Call("a", "f", 1.0), Call("b", "h", 1.0)), ())
+    worker = Pulse((RunningCall("a", "f", 1.0), RunningCall("b", "h", 1.0)), ())
     found = {each.name: each for each in tally([owner, worker], {"f": figures(10, 4)})}
     assert (found["f"].done, found["f"].failed, found["f"].running, found["f"].waiting) == (6, 4, 1, 5)
     assert (found["f"].ended, found["f"].total) == (10, 16)
@@ -27,7 +27,7 @@ def test_what_runs_waits_and_ended_is_counted_once_each() -> None:
 
 
 def test_a_call_that_its_owner_no_longer_counts_makes_nothing_negative() -> None:
-    [row] = tally([Pulse((Call("a", "f", 1.0),), (WaitingTasks("f", 0, 0, 0),))], {})
+    [row] = tally([Pulse((RunningCall("a", "f", 1.0),), (WaitingTasks("f", 0, 0, 0),))], {})
     assert (row.running, row.waiting) == (1, 0)
 
 

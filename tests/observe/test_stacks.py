@@ -3,12 +3,12 @@
 from sundog.observe import fault_dumps, stacks
 from sundog.observe.stacks import SeenProcess
 from sundog.owner.stacks import PACKAGE_DIR
-from sundog.wire.looks import Call, ProcessStacks, Stack, StackFrame, Who
+from sundog.wire.looks import ProcessStacks, RunningCall, Stack, StackFrame, Who
 
 RUNNER = StackFrame("Executor._run_any", f"{PACKAGE_DIR}worker/executor.py", 357, True)
 
 
-def seen(pid: int, *frames: StackFrame, kind: str = "worker", call: Call | None = None) -> SeenProcess:
+def seen(pid: int, *frames: StackFrame, kind: str = "worker", call: RunningCall | None = None) -> SeenProcess:
     stack = Stack("MainThread", frames, call)
     told = ProcessStacks((stack,), calls=(call,) if call is not None else ())
     return SeenProcess(
@@ -18,7 +18,7 @@ def seen(pid: int, *frames: StackFrame, kind: str = "worker", call: Call | None 
 
 def work(pid: int, start_s: float) -> SeenProcess:
     frame = StackFrame("square", "/nowhere/train.py", 7)
-    return seen(pid, frame, RUNNER, call=Call(f"{pid:x}", "square", start_s))
+    return seen(pid, frame, RUNNER, call=RunningCall(f"{pid:x}", "square", start_s))
 
 
 def test_equal_stacks_are_shown_once_with_their_pids_and_ages() -> None:

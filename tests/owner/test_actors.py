@@ -11,7 +11,7 @@ from sundog.net.packets import make_pair
 from sundog.owner.actors import ActorCalls
 from sundog.owner.lanes import ActorLane, Lane
 from sundog.owner.rows import Fn, Task
-from sundog.wire.control import ActorState
+from sundog.wire.control import ActorChanged
 from tests.owner.fakes import make_owner
 
 ACTOR = b"a" * 16
@@ -42,7 +42,7 @@ def test_an_answer_of_its_next_life_ends_the_restart_before_the_node_says_so(ans
     assert (link.state, link.away) == (("ALIVE", False) if answered else ("RESTARTING", True))
     calls.links[ACTOR] = link
     calls.published(
-        ActorState(ACTOR, "RESTARTING", None, 1, None, 0)
+        ActorChanged(ACTOR, "RESTARTING", None, 1, None, 0)
     )  # a word that was on its way: of this very life
     assert link.inflight == ({} if answered else {b"call": task})
     for sock in (ours, theirs):

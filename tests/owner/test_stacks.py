@@ -13,7 +13,7 @@ import pytest
 
 from sundog.owner import stacks
 from sundog.owner.stacks import calls_here, stacks_here
-from sundog.wire.looks import Call
+from sundog.wire.looks import RunningCall
 
 
 def no_call(_frame: FrameType) -> None:
@@ -73,9 +73,9 @@ def test_a_deep_recursion_is_cut_in_its_middle() -> None:
 
 def test_the_frames_below_a_call_are_left_out_and_the_call_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "PACKAGE_DIR", __file__)  # this file stands for the worker's code
-    call = Call("task", "f", 1.0)
+    call = RunningCall("task", "f", 1.0)
 
-    def call_of(frame: FrameType) -> Call | None:
+    def call_of(frame: FrameType) -> RunningCall | None:
         return call if frame.f_code is descends.__code__ else None
 
     with standing("sundog-main", lambda stands, may_go: descends(2, stands, may_go)):

@@ -17,7 +17,7 @@ from sundog.observe.records import read_session
 from sundog.ray_engine import pushes
 from sundog.ray_engine.home import ClusterChronicle, node_row, unfinished_row
 from sundog.ray_engine.matches import Submission
-from sundog.ray_engine.process import Process
+from sundog.ray_engine.process import ClusterProcess
 from sundog.ray_engine.pushes import Clock, Push, read_push
 from sundog.ray_engine.told import Told
 from tests.ray_engine.fakes import FakeIdentity, FakeRef
@@ -30,7 +30,7 @@ class Recorded:
     """A process with a ring, and how far it was pushed."""
 
     def __init__(self, folder: Path, process_id: bytes, node: str, role: str) -> None:
-        made = Process.__new__(Process)
+        made = ClusterProcess.__new__(ClusterProcess)
         made.identity = FakeIdentity(process_id, node=node, session_dir=str(folder), role=role, pid=7)
         made.config, made.pusher, made._places = Config(), None, {}
         os.makedirs(f"{folder}/sundog-{os.geteuid()}/01000000/{node}", exist_ok=True)

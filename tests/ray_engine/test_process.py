@@ -19,7 +19,7 @@ TASK = bytes.fromhex("0102030405060708" + "ff" * 12 + "01000000")
 
 @pytest.fixture
 def recorder(tmp_path: Path) -> Any:
-    made = process.Process.__new__(process.Process)
+    made = process.ClusterProcess.__new__(process.ClusterProcess)
     made.identity = FakeIdentity(session_dir=str(tmp_path))
     made.config, made.pusher, made._places = Config(), None, {}
     made.record()
@@ -27,7 +27,7 @@ def recorder(tmp_path: Path) -> Any:
     made.close()
 
 
-def events_of(recorder: process.Process) -> list[tuple[Any, ...]]:
+def events_of(recorder: process.ClusterProcess) -> list[tuple[Any, ...]]:
     assert recorder.ring is not None
     slots = events.read_slots(recorder.ring.path)
     assert slots is not None
@@ -42,7 +42,7 @@ def test_the_creation_of_an_actor_goes_by_the_bytes_of_its_actor() -> None:
     assert process.unique_of(b"\xff" * 8 + b"actor-01" + bytes(8)) == b"actor-01"
 
 
-def test_a_submission_is_noted_with_its_owner_and_its_place(recorder: process.Process) -> None:
+def test_a_submission_is_noted_with_its_owner_and_its_place(recorder: process.ClusterProcess) -> None:
     ref = FakeRef(TASK)
     recorder.submitted([ref, ref], "square", 5.0)
     ((task, submit, *_, name, kind, _, _, _, _, _),) = events_of(recorder)
@@ -52,37 +52,39 @@ def test_a_submission_is_noted_with_its_owner_and_its_place(recorder: process.Pr
     assert mark == "@square" and place.endswith("in test_a_submission_is_noted_with_its_owner_and_its_place")
 
 
-def test_what_has_no_task_is_not_noted(recorder: process.Process) -> None:
+def test_what_has_no_task_is_not_noted(recorder: process.ClusterProcess) -> None:
     recorder.submitted(None, "square", 5.0)
     recorder.submitted([], "square", 5.0)
     assert events_of(recorder) == []
 
 
-def test_a_get_is_noted_with_its_object_and_its_place(recorder: process.Process) -> None:
+def test_a_get_is_noted_with_its_object_and_its_place(recorder: process.ClusterProcess) -> None:
     ref = FakeRef(TASK)
     recorder.span(events.GET, [ref], 1.0, 2.0, True)
     ((task, _, start, end, _, kind, flags, *_),) = events_of(recorder)
     assert (task, start, end, kind, flags) == (bytes(8) + TASK[:8], 1.0, 2.0, events.GET, events.FAILED)
 
 
-def end_of(recorder: process.Process, error: BaseException | None) -> tuple[int, list[Any]]:
+def end_of(recorder: process.ClusterProcess, error: BaseException | None) -> tuple[int, list[Any]]:
     recorder.ended(FakeExecution(events.TASK, "f", bytes(8) + TASK[:8]), error)
     assert recorder.ring is not None
     notes = [each for each in event_names.read_notes(recorder.ring.path) if each[0] != "home"]
     return events_of(recorder)[-1][6] & events.FAILED, notes
 
 
-def test_a_failure_is_noted_with_its_text(recorder: process.Process) -> None:
+def test_a_failure_is_noted_with_its_text(recorder: process.ClusterProcess) -> None:
     failed, notes = end_of(recorder, ValueError("too large"))
     assert failed and notes[0][0] == "error" and notes[0][1]["message"] == "ValueError: too large"
 
 
 @pytest.mark.parametrize("error", [None, SystemExit(0), GeneratorExit(), AsyncioActorExit()])
-def test_an_end_on_purpose_is_no_failure(recorder: process.Process, error: BaseException | None) -> None:
+def test_an_end_on_purpose_is_no_failure(
+    recorder: process.ClusterProcess, error: BaseException | None
+) -> None:
     assert end_of(recorder, error) == (0, [])
 
 
-def test_large_arguments_by_value_are_noted_with_their_size(recorder: process.Process) -> None:
+def test_large_arguments_by_value_are_noted_with_their_size(recorder: process.ClusterProcess) -> None:
     ref = FakeRef(TASK)
     recorder.submitted(ref, "square", 5.0, (b"x" * 100_000, 3, "y"))
     recorder.submitted(ref, "square", 6.0, (b"x", 3))
@@ -94,7 +96,7 @@ def test_large_arguments_by_value_are_noted_with_their_size(recorder: process.Pr
 
 @pytest.mark.parametrize("what", ["link", "open to all"])
 def test_nothing_is_recorded_where_another_user_made_the_folder_first(
-    tmp_path: Path, recorder: process.Process, what: str
+    tmp_path: Path, recorder: process.ClusterProcess, what: str
 ) -> None:
     """Ray's folder of a session is open to every user of the machine."""
     session = tmp_path / "session"
@@ -106,7 +108,7 @@ def test_nothing_is_recorded_where_another_user_made_the_folder_first(
     else:
         own.mkdir()
         own.chmod(0o777)
-    made = process.Process.__new__(process.Process)
+    made = process.ClusterProcess.__new__(process.ClusterProcess)
     made.identity, made.config = recorder.identity, recorder.config
     made.identity.session_dir = str(session)
     with pytest.raises(trust.Untrusted):
@@ -117,7 +119,7 @@ def test_nothing_is_recorded_where_another_user_made_the_folder_first(
 def test_a_process_that_cannot_record_goes_on_and_says_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Refused(process.Process):
+    class Refused(process.ClusterProcess):
         def __init__(self, role: str) -> None:
             self.identity = FakeIdentity(session_dir="/session")
             self.config, self.ring = Config(), None
@@ -125,7 +127,7 @@ def test_a_process_that_cannot_record_goes_on_and_says_why(
         def record(self) -> None:
             raise trust.Untrusted(1, "it belongs to another user", "/session/sundog-0")
 
-    monkeypatch.setattr(process, "Process", Refused)
+    monkeypatch.setattr(process, "ClusterProcess", Refused)
     monkeypatch.setattr(process, "me", None)
     assert process.ready("driver").ring is None
     assert "/session/sundog-0 is not used, it belongs to another user" in capsys.readouterr().err

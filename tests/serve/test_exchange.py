@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from sundog.serve.answers import Answer, Stream
+from sundog.serve.answers import StreamedAnswer, WholeAnswer
 from sundog.serve.exchange import Exchange
 
 SCOPE: dict[str, Any] = {"type": "http", "method": "GET", "path": "/"}
@@ -21,7 +21,7 @@ def test_a_whole_answer_is_told_in_one() -> None:
         exchange = Exchange(SCOPE, b"", False)
         await exchange.send(START)
         await exchange.send(body(b"all", False))
-        assert await exchange.decided() == Answer(200, [(b"a", b"b")], b"all")
+        assert await exchange.decided() == WholeAnswer(200, [(b"a", b"b")], b"all")
 
     asyncio.run(scene())
 
@@ -42,7 +42,7 @@ def test_an_app_waits_for_a_client_that_reads_slowly() -> None:
         task = asyncio.ensure_future(app())
         task.add_done_callback(exchange.ended)
         first = await exchange.decided()
-        assert isinstance(first, Stream) and not first.is_done
+        assert isinstance(first, StreamedAnswer) and not first.is_done
         for _ in range(100):
             await asyncio.sleep(0)
         assert sent < 8  # some megabytes, however much there is to come
@@ -64,7 +64,7 @@ def test_many_small_messages_travel_together_and_an_end_is_told_with_the_last() 
         await exchange.send(START)
         await exchange.send(body(b"0", True))
         first = await exchange.decided()
-        assert isinstance(first, Stream) and len(first.messages) == 2
+        assert isinstance(first, StreamedAnswer) and len(first.messages) == 2
         for index in range(1, 10):
             await exchange.send(body(b"%d" % index, index < 9))
         messages, is_over = await exchange.next()
@@ -82,7 +82,7 @@ def test_pieces_that_are_ready_are_handed_over_together() -> None:
             await exchange.send(body(piece, True))
         await exchange.send(body(b"", False))
         whole = await exchange.decided()
-        assert isinstance(whole, Stream) and whole.is_done, "no second call is needed"
+        assert isinstance(whole, StreamedAnswer) and whole.is_done, "no second call is needed"
         assert [each.get("body") for each in whole.messages] == [None, b"a", b"b", b"c", b""]
 
     asyncio.run(scene())
@@ -94,7 +94,7 @@ def test_the_first_piece_does_not_wait_for_a_second() -> None:
         await exchange.send(START)
         await exchange.send(body(b"a", True))
         first = await exchange.decided()
-        assert isinstance(first, Stream) and not first.is_done
+        assert isinstance(first, StreamedAnswer) and not first.is_done
         assert first.messages[-1]["body"] == b"a"
 
     asyncio.run(scene())

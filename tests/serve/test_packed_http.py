@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from sundog.serve.answers import Answer, Stream, answer_of
+from sundog.serve.answers import StreamedAnswer, WholeAnswer, answer_of
 from sundog.serve.packed_http import (
     answer_from,
     beside,
@@ -57,7 +57,7 @@ def test_an_answer_comes_out_as_it_went_in(value: object) -> None:
 
 
 def test_headers_of_an_answer_are_written_as_the_client_gets_them() -> None:
-    answer = Answer(201, [(b"X-A", b"b"), (b"Connection", b"close"), (b"content-length", b"2")], b"ok")
+    answer = WholeAnswer(201, [(b"X-A", b"b"), (b"Connection", b"close"), (b"content-length", b"2")], b"ok")
     packed = pack_answer(answer, "GET")
 
     assert isinstance(packed, bytes)
@@ -77,19 +77,19 @@ def test_a_head_has_no_body_but_its_length() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(200, [], b"no length"),
-        Answer(200, [(b"content-length", b"3")], b"four"),
-        Answer(200, [(b"content-length", b"2"), (b"x", b"a\r\nb: c")], b"ok"),
-        Answer(200, [(b"content-length", b"2"), (b"x y", b"a")], b"ok"),
-        Answer(200, [(b"transfer-encoding", b"chunked")], b"ok"),
+        WholeAnswer(200, [], b"no length"),
+        WholeAnswer(200, [(b"content-length", b"3")], b"four"),
+        WholeAnswer(200, [(b"content-length", b"2"), (b"x", b"a\r\nb: c")], b"ok"),
+        WholeAnswer(200, [(b"content-length", b"2"), (b"x y", b"a")], b"ok"),
+        WholeAnswer(200, [(b"transfer-encoding", b"chunked")], b"ok"),
     ],
 )
-def test_what_does_not_fit_stays_a_row(answer: Answer) -> None:
+def test_what_does_not_fit_stays_a_row(answer: WholeAnswer) -> None:
     assert pack_answer(answer, "GET") is answer
 
 
 def test_an_answer_without_content_needs_no_length() -> None:
-    assert isinstance(pack_answer(Answer(204, [], b""), "GET"), bytes)
+    assert isinstance(pack_answer(WholeAnswer(204, [], b""), "GET"), bytes)
 
 
 def test_a_long_body_travels_beside_its_request_and_its_answer() -> None:
@@ -107,10 +107,10 @@ def test_a_long_body_travels_beside_its_request_and_its_answer() -> None:
     assert bytes(piece_beside({**piece, "body": long})["body"]) == long
 
 
-def stream_of(*parts: bytes, headers: list[tuple[bytes, bytes]] | None = None) -> Stream:
+def stream_of(*parts: bytes, headers: list[tuple[bytes, bytes]] | None = None) -> StreamedAnswer:
     start = {"type": "http.response.start", "status": 200, "headers": headers or [(b"A", b"b")]}
     bodies = [{"type": "http.response.body", "body": part, "more_body": True} for part in parts]
-    return Stream([start, *bodies, {"type": "http.response.body", "body": b""}], True)
+    return StreamedAnswer([start, *bodies, {"type": "http.response.body", "body": b""}], True)
 
 
 def test_a_stream_that_has_ended_is_packed_with_its_pieces_as_chunks() -> None:
@@ -121,7 +121,7 @@ def test_a_stream_that_has_ended_is_packed_with_its_pieces_as_chunks() -> None:
     assert (status, closes) == (200, False)
     assert head == b"a: b\r\ntransfer-encoding: chunked\r\n"
     assert body == b"3\r\none\r\n14\r\n" + b"x" * 20 + b"\r\n0\r\n\r\n"
-    assert answer_from(packed) == Answer(200, [(b"a", b"b")], b"one" + b"x" * 20)
+    assert answer_from(packed) == WholeAnswer(200, [(b"a", b"b")], b"one" + b"x" * 20)
 
 
 @pytest.mark.parametrize(
@@ -134,5 +134,5 @@ def test_a_stream_that_has_ended_is_packed_with_its_pieces_as_chunks() -> None:
         (stream_of(b"one", headers=[(b"a", b"b\r\nc: d")]), "GET"),
     ],
 )
-def test_other_streams_travel_as_they_are(stream: Stream, method: str) -> None:
+def test_other_streams_travel_as_they_are(stream: StreamedAnswer, method: str) -> None:
     assert pack_stream(stream, method) is stream

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from sundog.state.lease_spec import LeaseSpec
-from sundog.state.nodes import Backoff, NodeState, Worker
-from sundog.state.resources import Pool, demand_of
+from sundog.state.nodes import Backoff, KnownNode, Worker
+from sundog.state.resources import ResourcePool, demand_of
 from sundog.state.shapes import SpecQueue
 
 PLAIN = SpecQueue(LeaseSpec((("CPU", 1.0),), "env"))
 GPU = SpecQueue(LeaseSpec((("GPU", 1.0),), "env"))
 
 
-def node() -> NodeState:
-    return NodeState(b"node", Pool(demand_of((("CPU", 4.0), ("GPU", 1.0)))), {})
+def node() -> KnownNode:
+    return KnownNode(b"node", ResourcePool(demand_of((("CPU", 4.0), ("GPU", 1.0)))), {})
 
 
-def idle(where: NodeState, name: bytes, owner: bytes = b"", env_key: str = "env", at: float = 0.0) -> Worker:
+def idle(where: KnownNode, name: bytes, owner: bytes = b"", env_key: str = "env", at: float = 0.0) -> Worker:
     made = Worker(name, where, env_key, last_owner=owner)
     where.workers[name] = made
     where.put_idle(made, at)

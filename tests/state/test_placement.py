@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from sundog.state.bundles import Groups
 from sundog.state.lease_spec import LeaseSpec
-from sundog.state.nodes import NodeState
+from sundog.state.nodes import KnownNode
 from sundog.state.placement import choose, find_candidates
-from sundog.state.resources import Pool, demand_of
+from sundog.state.resources import ResourcePool, demand_of
 from sundog.state.shapes import SpecQueue
 
 
-def nodes(*cpus: float) -> dict[bytes, NodeState]:
+def nodes(*cpus: float) -> dict[bytes, KnownNode]:
     made = {}
     for number, count in enumerate(cpus):
         name = b"node-%d" % number
-        made[name] = NodeState(name, Pool(demand_of((("CPU", count),))), {"zone": f"z{number}"})
+        made[name] = KnownNode(name, ResourcePool(demand_of((("CPU", count),))), {"zone": f"z{number}"})
     return made
 
 
@@ -22,7 +22,7 @@ def shape(cpus: float = 1.0, strategy: tuple[object, ...] = ("default",), **fiel
     return SpecQueue(LeaseSpec((("CPU", cpus),), "env", strategy, **fields))  # type: ignore[arg-type]
 
 
-def placed(one: SpecQueue, where: dict[bytes, NodeState]) -> list[bytes]:
+def placed(one: SpecQueue, where: dict[bytes, KnownNode]) -> list[bytes]:
     find_candidates(one, where, Groups())
     return [node.node_id for _, node in one.candidates]
 
@@ -32,7 +32,7 @@ def taken(one: SpecQueue) -> bytes | None:
     return None if found is None else found[1].node_id
 
 
-def draw(node: NodeState, cpus: float) -> None:
+def draw(node: KnownNode, cpus: float) -> None:
     assert node.pool.take(demand_of((("CPU", cpus),))) is not None
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from sundog.state.resources import Holding, Pool, at_least_both, demand_of, from_units, slots_of, to_units
+from sundog.state.resources import (
+    Holding,
+    ResourcePool,
+    at_least_both,
+    demand_of,
+    from_units,
+    slots_of,
+    to_units,
+)
 
 
-def pool(**totals: float) -> Pool:
-    return Pool(demand_of(totals))
+def pool(**totals: float) -> ResourcePool:
+    return ResourcePool(demand_of(totals))
 
 
 def ids_of(holding: Holding) -> tuple[int, ...]:
@@ -105,7 +113,7 @@ def test_what_is_reserved_fits_its_holder_alone() -> None:
 def test_a_dissolved_bundle_gives_back_what_is_free_in_it() -> None:
     machine = pool(CPU=4, GPU=2)
     drawn = machine.take(demand_of({"CPU": 2, "GPU": 1}))
-    bundle = Pool(drawn.units, slots_of(drawn.pieces))
+    bundle = ResourcePool(drawn.units, slots_of(drawn.pieces))
     lease = bundle.take(demand_of({"CPU": 1, "GPU": 0.5}))
     assert lease.ids == drawn.ids
     machine.absorb(bundle)

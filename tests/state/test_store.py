@@ -16,8 +16,8 @@ from sundog.state.store_steps import (
     Evict,
     Granted,
     Here,
-    Refused,
     Restore,
+    RoomRefused,
     Scan,
     Seen,
     Spill,
@@ -167,7 +167,7 @@ def test_a_clock_that_is_set_neither_stops_spilling_nor_makes_a_new_file_old(set
     store.pool = 0
     before = {name_of(A, number): Seen(MB, 90.0 + number) for number in range(3)}
     assert full_round(store, store.ask(A, 1, MB, 0, 0, 100.0), before, 100.0, live=before) == [
-        Refused(A, 1, False)
+        RoomRefused(A, 1, False)
     ]
     after = {name: Seen(MB, seen.made_at - set_by_s) for name, seen in before.items()}
     after[name_of(A, 3)] = Seen(MB, 101.0 - set_by_s)  # made before the clock was set
@@ -244,17 +244,17 @@ def test_a_put_goes_to_disk_when_all_is_in_use_and_fails_if_that_is_switched_off
         store.pool = 0
         decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0), files, 100.0, live=files)
         if fallback:
-            assert decided == [Refused(A, 1, False)]
+            assert decided == [RoomRefused(A, 1, False)]
             continue
         assert decided == []  # it waits for refs to be dropped ...
         later = 100.0 + store.grace_s
         decided = full_round(store, store.tick(later), files, later, live=files)
-        assert decided == [Refused(A, 1, True)]
+        assert decided == [RoomRefused(A, 1, True)]
 
 
 def test_an_object_larger_than_the_store_does_not_wait_for_room() -> None:
     store = make(4 * MB)
-    assert store.ask(A, 1, 5 * MB, 0, 0, 0.0) == [Refused(A, 1, False)]
+    assert store.ask(A, 1, 5 * MB, 0, 0, 0.0) == [RoomRefused(A, 1, False)]
 
 
 def spill_one(store: Store, name: str, size: int = MB) -> None:
@@ -342,7 +342,7 @@ def test_a_full_disk_sends_the_put_to_find_that_out_for_itself() -> None:
     steps: list[Step] = []
     for job in jobs:
         steps += store.spill_failed(job, 100.0)
-    assert steps == [Refused(A, 1, False)]
+    assert steps == [RoomRefused(A, 1, False)]
 
 
 # ---------------------------------------------------------------------- random histories
@@ -448,7 +448,7 @@ class World:
             self.aside[step.process] -= aside
             self.left[step.process] += step.amount - (need - aside)
             self.write(step.process, need)
-        elif isinstance(step, Refused):
+        elif isinstance(step, RoomRefused):
             self.answered += 1
             _, aside = self.pending.pop((step.process, step.number))
             self.aside[step.process] -= aside

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sundog.state.store_quotas import Quotas, StoreHolder
-from sundog.state.store_steps import Granted, Refused, Seen, Spill
+from sundog.state.store_steps import Granted, RoomRefused, Seen, Spill
 from tests.state.test_store import MB, A, B, full_round, make, name_of, only
 
 
@@ -47,8 +47,10 @@ def test_what_cannot_be_moved_makes_the_job_use_the_disk_or_fail_by_its_name() -
         steps = steps or full_round(
             store, store.tick(5.0 + store.grace_s), files, 5.1 + store.grace_s, live=files
         )
-        assert only(steps, Refused) == [Refused(A, 1, not fallback, "train")]
-    assert store.ask(A, 2, 2 * MB, 0, 0, 9.0)[0] == Refused(A, 2, True, "train"), "more than it may ever have"
+        assert only(steps, RoomRefused) == [RoomRefused(A, 1, not fallback, "train")]
+    assert store.ask(A, 2, 2 * MB, 0, 0, 9.0)[0] == RoomRefused(A, 2, True, "train"), (
+        "more than it may ever have"
+    )
 
 
 def test_room_is_counted_by_owner_and_returned_when_the_job_is_over() -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 
 from sundog.advice.costs import BOOT_MOST_S
-from sundog.advice.run import CALL, COMPUTE, Node, Program
+from sundog.advice.run import CALL, COMPUTE, Program, RunNode
 
 _LEAST_S = 1e-4
 _FULL = (
@@ -35,7 +35,7 @@ _OTHERS_USE = 0.1  # other programs count from this share of a core on
 Wish = tuple[float, float, float]  # from, to, how many cores
 
 
-def untangle(nodes: Sequence[Node], programs: Sequence[Program], cores: int) -> None:
+def untangle(nodes: Sequence[RunNode], programs: Sequence[Program], cores: int) -> None:
     """Shorten the work of tasks by what they waited for a core."""
     own = [
         node
@@ -77,7 +77,7 @@ def _crowds(computing: Sequence[Wish], used: Sequence[Wish], cores: int) -> list
     return found
 
 
-def power_of(nodes: Sequence[Node], programs: Sequence[Program], cores: int) -> float:
+def power_of(nodes: Sequence[RunNode], programs: Sequence[Program], cores: int) -> float:
     """How many cores the run gets when it wants all of them: the kernel, the runtime and other programs use some too.
 
     Measured where tasks used most of the cores; else a little less than there are. To be asked before `untangle`.
@@ -100,7 +100,7 @@ def power_of(nodes: Sequence[Node], programs: Sequence[Program], cores: int) -> 
     return min(float(cores), sum(seconds * now for seconds, now in full) / long_s)
 
 
-def held_actors(nodes: Sequence[Node], concurrent: frozenset[bytes]) -> frozenset[bytes]:
+def held_actors(nodes: Sequence[RunNode], concurrent: frozenset[bytes]) -> frozenset[bytes]:
     """Asyncio actors whose calls ran one after the other though several stood in line: something held the loop."""
     found = set()
     for actor, calls in calls_of(nodes).items():
@@ -116,9 +116,9 @@ def held_actors(nodes: Sequence[Node], concurrent: frozenset[bytes]) -> frozense
     return frozenset(found)
 
 
-def calls_of(nodes: Sequence[Node]) -> dict[bytes, list[Node]]:
+def calls_of(nodes: Sequence[RunNode]) -> dict[bytes, list[RunNode]]:
     """The calls of each actor, in the order of their submission."""
-    found: dict[bytes, list[Node]] = defaultdict(list)
+    found: dict[bytes, list[RunNode]] = defaultdict(list)
     for node in nodes:
         if node.kind == CALL and node.actor and node.count == 1:
             found[node.actor].append(node)
@@ -127,7 +127,7 @@ def calls_of(nodes: Sequence[Node]) -> dict[bytes, list[Node]]:
     return found
 
 
-def _others(nodes: Sequence[Node], programs: Sequence[Program]) -> Iterable[Wish]:
+def _others(nodes: Sequence[RunNode], programs: Sequence[Program]) -> Iterable[Wish]:
     for program in programs:
         for op in program.ops:
             if op.kind == COMPUTE and op.seconds > _LEAST_S and program.load > 0:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from statistics import median
 
-from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, WAIT, Costs, Node, Op, Program, Run
+from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, WAIT, Costs, Op, Program, Run, RunNode
 
 _MANY = 2000
 _LEAST_WARM_S = 0.02
@@ -23,15 +23,15 @@ GET_SHARE = 0.2  # getting a ready result takes this share of the time that subm
 SUBMIT_MOST_S = 2e-4  # a longer time before a submission is the program's own work
 
 
-def costs_of(nodes: Sequence[Node], programs: Sequence[Program]) -> Costs:
+def costs_of(nodes: Sequence[RunNode], programs: Sequence[Program]) -> Costs:
     """Medians of what was measured; defaults where a run shows none."""
     usual = Costs()
     boots: list[float] = []
     idles: list[float] = []
     busys: list[float] = []
     calls: list[float] = []
-    first: Node | None = None
-    by_process: dict[int, list[Node]] = defaultdict(list)
+    first: RunNode | None = None
+    by_process: dict[int, list[RunNode]] = defaultdict(list)
     for node in nodes:
         if node.kind != CREATE and node.attempts == 1 and node.count == 1 and not node.deps:
             by_process[node.process].append(node)
@@ -68,7 +68,7 @@ def costs_of(nodes: Sequence[Node], programs: Sequence[Program]) -> Costs:
     )
 
 
-def _of_programs(nodes: Sequence[Node], programs: Sequence[Program]) -> tuple[list[float], list[float]]:
+def _of_programs(nodes: Sequence[RunNode], programs: Sequence[Program]) -> tuple[list[float], list[float]]:
     wakes, gaps = [], []
     for program in programs:
         before = None
@@ -115,7 +115,7 @@ def warm_ups(run: Run, *, cpu: bool = False) -> Mapping[str, float]:
 
 def _computed_first(run: Run) -> frozenset[str]:
     """Functions whose first task took longer because it computed more (imports), where there was one worker only."""
-    used: dict[str, list[Node]] = defaultdict(list)
+    used: dict[str, list[RunNode]] = defaultdict(list)
     for node in sorted(run.nodes, key=lambda node: node.start_s):
         if node.kind == TASK and node.count == 1 and node.attempts == 1:
             used[node.name].append(node)
@@ -128,7 +128,7 @@ def _computed_first(run: Run) -> frozenset[str]:
     return frozenset(found)
 
 
-def crews(nodes: Sequence[Node]) -> dict[str, float]:
+def crews(nodes: Sequence[RunNode]) -> dict[str, float]:
     """Gives tasks that ask for nothing, and yet stood in line, a place in a crew; returns how many places it has.
 
     The workers of a Pool or of joblib are such a crew: they hold the CPUs, and the tasks that they run ask for none.
@@ -146,12 +146,12 @@ def crews(nodes: Sequence[Node]) -> dict[str, float]:
     return {CREW: float(len(reach))}
 
 
-def own_children(nodes: Sequence[Node]) -> frozenset[str]:
+def own_children(nodes: Sequence[RunNode]) -> frozenset[str]:
     """Functions whose tasks ran awaited tasks of the same function themselves, as the runtime does in recursions."""
     return frozenset(nodes[key].name for key in _inside(nodes))
 
 
-def _inside(nodes: Sequence[Node]) -> set[int]:
+def _inside(nodes: Sequence[RunNode]) -> set[int]:
     """Tasks that ran inside the task that waited for them."""
     return {
         op.node
@@ -166,7 +166,7 @@ def _inside(nodes: Sequence[Node]) -> set[int]:
     }
 
 
-def _set_inside(nodes: Sequence[Node]) -> None:
+def _set_inside(nodes: Sequence[RunNode]) -> None:
     inside = _inside(nodes)
     for key in inside:
         nodes[key].lag_s = 0.0  # it waited for its turn in the task around it, not for a worker
@@ -177,7 +177,7 @@ def _set_inside(nodes: Sequence[Node]) -> None:
             )  # the processor time of tasks inside is measured with it
 
 
-def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[str, float]) -> None:
+def set_lags(nodes: Sequence[RunNode], programs: Sequence[Program], room: Mapping[str, float]) -> None:
     """What each start and each wake-up took when nothing was in its way any more.
 
     Args:
@@ -185,7 +185,7 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
         programs: the drivers.
         room: what the session has of each resource.
     """
-    by_process: dict[int, list[tuple[float, float, Node]]] = defaultdict(list)
+    by_process: dict[int, list[tuple[float, float, RunNode]]] = defaultdict(list)
     for node in nodes:
         for start, end, process in node.ran():
             by_process[process].append((start, end, node))
@@ -193,7 +193,7 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
     made = {
         node.actor: node.end_s for node in nodes if node.kind == CREATE
     }  # when each actor could run calls
-    unsure: list[Node] = []  # the first tasks of their workers, whose possible start is unknown
+    unsure: list[RunNode] = []  # the first tasks of their workers, whose possible start is unknown
     for own in by_process.values():
         own.sort(key=lambda each: each[0])
         reach = -1.0
@@ -228,7 +228,7 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
             _set_wake(op, nodes)
 
 
-def _cap_starts(nodes: Sequence[Node], unsure: Sequence[Node], cpus: float) -> None:
+def _cap_starts(nodes: Sequence[RunNode], unsure: Sequence[RunNode], cpus: float) -> None:
     """A worker that is started while others run waits for a CPU first, which a task that waits in a get may lend it.
 
     When that was is not in the records. The first such worker is taken to have been started for the first CPU that was
@@ -257,7 +257,7 @@ def _cap_starts(nodes: Sequence[Node], unsure: Sequence[Node], cpus: float) -> N
 class _Held:
     """How much of one resource was held at each moment."""
 
-    def __init__(self, nodes: Sequence[Node], name: str, room: float) -> None:
+    def __init__(self, nodes: Sequence[RunNode], name: str, room: float) -> None:
         changes: list[tuple[float, float]] = []
         for node in nodes:
             amount = node.resources.get(name, 0.0)
@@ -285,7 +285,7 @@ class _Held:
         return self._frees[last] if is_full else -1.0
 
 
-def _set_pauses(nodes: Sequence[Node]) -> None:
+def _set_pauses(nodes: Sequence[RunNode]) -> None:
     """A task that is tried again waits for a place too: the least pause of its function is what trying again takes."""
     least: dict[str, float] = {}
     for node in nodes:
@@ -297,7 +297,7 @@ def _set_pauses(nodes: Sequence[Node]) -> None:
             node.pause_s = least[node.name] * (node.attempts - 1)
 
 
-def _set_wake(op: Op, nodes: Sequence[Node]) -> None:
+def _set_wake(op: Op, nodes: Sequence[RunNode]) -> None:
     if op.kind == WAIT and op.nodes:
         ends = sorted(nodes[each].end_s for each in op.nodes)
         late = op.at_s + op.waited_s - (ends[op.need - 1] if op.need else ends[-1])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from sundog.advice.findings import Draft
-from sundog.advice.run import CALL, CREATE, SUBMIT, Node, Op, Run, op_with, with_
+from sundog.advice.run import CALL, CREATE, SUBMIT, Op, Run, RunNode, op_with, with_
 from sundog.advice.source import Sources
 
 _LEAST_CALLS = 3
@@ -60,7 +60,7 @@ def one_actor(run: Run, sources: Sources) -> Iterator[Draft]:
         )
 
 
-def _how_many(run: Run, calls: Sequence[Node]) -> int:
+def _how_many(run: Run, calls: Sequence[RunNode]) -> int:
     """How many actors could share the calls: as many as CPUs, cores if they compute, and calls at a time."""
     cpu = sum(node.cpu_s for node in calls) / max(1e-9, sum(node.work_s for node in calls))
     # One core may be measured as slightly more: processor time and wall time are read one after the other.
@@ -68,8 +68,8 @@ def _how_many(run: Run, calls: Sequence[Node]) -> int:
     return int(max(1, min(len(calls), max(run.cpus, run.cores), room)))
 
 
-def _calls(run: Run) -> dict[bytes, list[Node]]:
-    found: dict[bytes, list[Node]] = defaultdict(list)
+def _calls(run: Run) -> dict[bytes, list[RunNode]]:
+    found: dict[bytes, list[RunNode]] = defaultdict(list)
     for node in run.nodes:
         if node.kind == CALL and node.actor:
             found[node.actor].append(node)
@@ -78,7 +78,7 @@ def _calls(run: Run) -> dict[bytes, list[Node]]:
     return found
 
 
-def _shared(run: Run, created: Node, calls: Sequence[Node], count: int) -> Run:
+def _shared(run: Run, created: RunNode, calls: Sequence[RunNode], count: int) -> Run:
     """The run with several actors in the place of one, each with its share of the calls."""
     first = len(run.nodes)
     copies = [
@@ -100,7 +100,7 @@ def _shared(run: Run, created: Node, calls: Sequence[Node], count: int) -> Run:
     return changed.with_each_program(make_all)
 
 
-def _changes_itself(sources: Sources, call: Node) -> str:
+def _changes_itself(sources: Sources, call: RunNode) -> str:
     """The name of the method if it assigns to attributes of self; "" if not, or not known."""
     found = sources.at(call.site)
     definition = found[0].definition(call.name) if found is not None else None
@@ -122,7 +122,7 @@ def _changes_itself(sources: Sources, call: Node) -> str:
 def unbalanced_actors(run: Run, sources: Sources) -> Iterator[Draft]:
     """Several actors of one class, of which one gets most of the work."""
     calls = _calls(run)
-    classes: dict[str, list[Node]] = defaultdict(list)
+    classes: dict[str, list[RunNode]] = defaultdict(list)
     for node in run.nodes:
         if node.kind == CREATE and node.actor not in run.concurrent:
             classes[node.name].append(node)
@@ -164,7 +164,7 @@ def unbalanced_actors(run: Run, sources: Sources) -> Iterator[Draft]:
 def actor_per_item(run: Run, sources: Sources) -> Iterator[Draft]:
     """Actors of one class are made, called once or twice and dropped, again and again: a few would do."""
     calls = _calls(run)
-    classes: dict[tuple[str, str], list[Node]] = defaultdict(list)
+    classes: dict[tuple[str, str], list[RunNode]] = defaultdict(list)
     for node in run.nodes:
         if node.kind == CREATE and node.count == 1 and node.actor not in run.replicas:
             classes[node.name, node.site].append(node)
@@ -202,7 +202,7 @@ def _most_at_a_time(lives: Sequence[tuple[float, float]]) -> int:
     return max(accumulate(change for _, change in changes), default=0)
 
 
-def _kept(run: Run, actors: Sequence[Node], calls: Mapping[bytes, list[Node]], count: int) -> Run:
+def _kept(run: Run, actors: Sequence[RunNode], calls: Mapping[bytes, list[RunNode]], count: int) -> Run:
     """The run in which the first actors serve the calls of those that were made later."""
     order = sorted(actors, key=lambda node: node.submit_s)
     gone = {node.key for node in order[count:]}

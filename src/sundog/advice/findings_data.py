@@ -14,7 +14,7 @@ from statistics import median
 from sundog.advice import mending
 from sundog.advice.findings import EVERYWHERE, Draft
 from sundog.advice.findings_tasks import bundled
-from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, Copy, Node, Op, Run, op_with, with_
+from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, Copy, Op, Run, RunNode, op_with, with_
 from sundog.advice.source import Source, Sources
 from sundog.advice.turns import targets_of
 
@@ -136,7 +136,7 @@ def _put_in_vain(sources: Sources, site: str) -> str:
     return ""
 
 
-def _at_hand(run: Run, keys: Iterable[int]) -> list[Node]:
+def _at_hand(run: Run, keys: Iterable[int]) -> list[RunNode]:
     """Tasks whose large argument is in the store already: they wait for no copy of it."""
     costs = run.costs
     found = []
@@ -210,7 +210,7 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
         )
 
 
-def _few_tasks(run: Run, nodes: list[Node]) -> Run:
+def _few_tasks(run: Run, nodes: list[RunNode]) -> Run:
     """The run with one task for each core in the place of many: each gets the value once, as each worker does now."""
     firsts = [node for node in nodes if node.is_first]
     later = [node.work_s for node in nodes if not node.is_first]
@@ -235,13 +235,13 @@ def _few_tasks(run: Run, nodes: list[Node]) -> Run:
     return plain
 
 
-def _lighter(run: Run, nodes: list[Node], made: list[float]) -> tuple[list[Node], float]:
+def _lighter(run: Run, nodes: list[RunNode], made: list[float]) -> tuple[list[RunNode], float]:
     """The first tasks of the function in each worker, without the wait for the function; and that wait in all.
 
     A function that is defined again (in a method, or a loop) is another one: it is sent again.
     """
     times = sorted(made)
-    firsts: dict[tuple[int, int], Node] = {}
+    firsts: dict[tuple[int, int], RunNode] = {}
     for node in sorted(nodes, key=lambda node: node.start_s):
         firsts.setdefault((bisect_right(times, node.submit_s + 1e-6), node.process), node)
     others = [
@@ -263,7 +263,7 @@ def _lighter(run: Run, nodes: list[Node], made: list[float]) -> tuple[list[Node]
     return out, sent
 
 
-def _quicker_creations(run: Run, nodes: list[Node], most_s: float) -> Run:
+def _quicker_creations(run: Run, nodes: list[RunNode], most_s: float) -> Run:
     """The run in which the class is not sent with each actor that is made, behind its submission."""
     made = {node.key for node in nodes if node.kind == CREATE}
     if not made:
@@ -366,7 +366,7 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
     )
 
 
-def _without_disk(run: Run, overlap: Callable[[float, float], float]) -> list[Node]:
+def _without_disk(run: Run, overlap: Callable[[float, float], float]) -> list[RunNode]:
     """Tasks without the time in which objects moved: as long as their like at other times, else what they computed."""
     calm: dict[str, list[float]] = defaultdict(list)
     spent = {node.key: overlap(node.start_s, node.end_s) for node in run.nodes}
@@ -406,7 +406,7 @@ def too_many_threads(run: Run, sources: Sources) -> Iterator[Draft]:
             continue  # these tasks mostly wait, and not for a core
         useful, share = _with_one_thread(cpu / max(1e-9, work), own, at_a_time, run.cores)
 
-        def one_thread(useful: float, group: list[Node] = group, share: float = share) -> Run:
+        def one_thread(useful: float, group: list[RunNode] = group, share: float = share) -> Run:
             return run.changed(
                 with_(node, work_s=max(1e-6, node.cpu_s * useful / share), cpu_s=node.cpu_s * useful)
                 for node in group
@@ -459,6 +459,6 @@ def _with_one_thread(load: float, threads: int, at_a_time: float, cores: int) ->
     return own ** (together - 1), min(1.0, cores / (at_a_time + others))
 
 
-def _at_a_time(group: list[Node]) -> float:
+def _at_a_time(group: list[RunNode]) -> float:
     begin, end = min(node.start_s for node in group), max(node.end_s for node in group)
     return sum(node.end_s - node.start_s for node in group) / max(1e-9, end - begin)

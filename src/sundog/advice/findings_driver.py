@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from sundog.advice.findings import Draft
 from sundog.advice.findings_waits import in_line
-from sundog.advice.run import COMPUTE, INIT, SUBMIT, TASK, WAIT, Node, Op, Program, Run, op_with, with_
+from sundog.advice.run import COMPUTE, INIT, SUBMIT, TASK, WAIT, Op, Program, Run, RunNode, op_with, with_
 from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import LOOPS, Source, Sources, is_remote
 from sundog.advice.turns import name_of
@@ -134,8 +134,8 @@ def _gains(run: Run, changed: Run, share: float) -> bool:
 
 def _as_tasks(run: Run, program: Program, places: list[int]) -> Run:
     """Each stretch becomes a task of its own, before the task that is submitted after it."""
-    added: list[Node] = []
-    follows: list[Node] = []
+    added: list[RunNode] = []
+    follows: list[RunNode] = []
     ops = list(program.ops)
     got: tuple[int, ...] = ()
     for position, op in enumerate(program.ops):
@@ -161,12 +161,12 @@ def _as_tasks(run: Run, program: Program, places: list[int]) -> Run:
     return run.with_ops(program, ops).changed(follows, added=added)
 
 
-def _own_task(run: Run, key: int, op: Op, deps: tuple[int, ...], work: float, load: float) -> Node:
+def _own_task(run: Run, key: int, op: Op, deps: tuple[int, ...], work: float, load: float) -> RunNode:
     # Its name is that of the program's tasks: a new worker imports for it what it imports for these.
     like = next((node for node in run.nodes if node.kind == TASK and node.resources), None)
     resources = like.resources if like is not None else {"CPU": 1.0}
     name = like.name if like is not None else ""
-    return Node(
+    return RunNode(
         key, b"", name, TASK, b"", 0, 0, op.at_s, op.at_s, op.at_s + work, work, work * load, 0,
         0, deps=deps, resources=resources, lag_s=run.costs.idle_s,
     )  # fmt: skip
@@ -174,7 +174,7 @@ def _own_task(run: Run, key: int, op: Op, deps: tuple[int, ...], work: float, lo
 
 def _split(run: Run, program: Program, places: dict[int, float], count: int) -> Run:
     """The program's own part of each stretch becomes as many tasks as can run at a time."""
-    added: list[Node] = []
+    added: list[RunNode] = []
     ops: list[Op] = []
     for position, op in enumerate(program.ops):
         if position not in places:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from sundog.advice.findings import Draft
 from sundog.advice.findings_tasks import MANY, SHARE, SMALL_S, time_text
-from sundog.advice.run import SUBMIT, TASK, WAIT, Node, Run, with_
+from sundog.advice.run import SUBMIT, TASK, WAIT, Run, RunNode, with_
 from sundog.advice.source import Sources
 
 _ENOUGH_S = 0.02  # a subtree that works this long is worth a task of its own
@@ -60,36 +60,36 @@ def _children(run: Run) -> dict[int, list[int]]:
     }
 
 
-def _recursive(run: Run, children: dict[int, list[int]]) -> dict[str, list[Node]]:
+def _recursive(run: Run, children: dict[int, list[int]]) -> dict[str, list[RunNode]]:
     """The tasks of each function that has submitted itself."""
     own: set[str] = {
         run.nodes[key].name
         for key, below in children.items()
         if run.nodes[key].kind == TASK and any(run.nodes[each].name == run.nodes[key].name for each in below)
     }
-    found: dict[str, list[Node]] = defaultdict(list)
+    found: dict[str, list[RunNode]] = defaultdict(list)
     for node in run.nodes:
         if node.kind == TASK and node.name in own:
             found[node.name].append(node)
     return found
 
 
-def _own_work_s(run: Run, node: Node) -> float:
+def _own_work_s(run: Run, node: RunNode) -> float:
     """What a task worked, without what the runtime took for its submissions and gets."""
     submissions = sum(op.kind == SUBMIT for op in node.program or ())
     return max(0.0, node.work_s - submissions * run.costs.submit_s)
 
 
 def _cut(
-    group: list[Node], works: dict[int, float], children: dict[int, list[int]]
-) -> tuple[list[Node], set[int]]:
+    group: list[RunNode], works: dict[int, float], children: dict[int, list[int]]
+) -> tuple[list[RunNode], set[int]]:
     """The largest subtrees that work no longer than a task should, each as one task; and the tasks that go."""
     below = {key: [each for each in children.get(key, ()) if each in works] for key in works}
     totals: dict[int, float] = {}
     # A child is submitted after its parent, so from the last submission on, children come first.
     for node in sorted(group, key=lambda each: each.submit_s, reverse=True):
         totals[node.key] = works[node.key] + sum(totals.get(each, 0.0) for each in below[node.key])
-    cut: list[Node] = []
+    cut: list[RunNode] = []
     removed: set[int] = set()
     for node in sorted(group, key=lambda each: each.submit_s):
         if node.key in removed:
@@ -111,7 +111,7 @@ def _is_needed(run: Run, cut: set[int], removed: set[int]) -> bool:
         if node.key not in removed and removed.intersection(node.deps):
             return True
     for owner, ops in run.owners():
-        if isinstance(owner, Node) and (owner.key in removed or owner.key in cut):
+        if isinstance(owner, RunNode) and (owner.key in removed or owner.key in cut):
             continue
         if any(op.kind == WAIT and removed.intersection(op.nodes) for op in ops):
             return True

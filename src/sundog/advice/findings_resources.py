@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sundog.advice.findings import Draft
 from sundog.advice.findings_tasks import asked_site
-from sundog.advice.run import CALL, CREATE, TASK, Node, Run, with_
+from sundog.advice.run import CALL, CREATE, TASK, Run, RunNode, with_
 from sundog.advice.source import Sources
 
 _LEAST_TASKS = 3
@@ -23,7 +23,7 @@ def cpus_unused(run: Run, sources: Sources) -> Iterator[Draft]:
 
 
 def _of_tasks(run: Run, sources: Sources) -> Iterator[Draft]:
-    groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[RunNode]] = defaultdict(list)
     for node in run.nodes:
         if node.kind == TASK and node.count == 1 and node.resources.get("CPU", 0.0) > 1.0:
             groups[node.name, node.site].append(node)
@@ -55,7 +55,7 @@ def _of_actors(run: Run, sources: Sources) -> Iterator[Draft]:
     for node in run.nodes:
         if node.kind == CALL:
             busy[node.actor] += node.work_s
-    classes: dict[tuple[str, str], list[Node]] = defaultdict(list)
+    classes: dict[tuple[str, str], list[RunNode]] = defaultdict(list)
     for node in run.nodes:
         if node.kind == CREATE and node.resources.get("CPU", 0.0) > 0:
             classes[node.name.removesuffix(".__init__"), node.site].append(node)

@@ -12,7 +12,7 @@ from statistics import median
 
 from sundog.advice.contention import calls_of
 from sundog.advice.findings import Draft
-from sundog.advice.run import CREATE, Node, Run, with_
+from sundog.advice.run import CREATE, Run, RunNode, with_
 from sundog.advice.source import Source, Sources, place_of
 
 _REQUESTS = ("handle_request", "handle_http")  # methods of a replica that run a request
@@ -97,7 +97,7 @@ def hot_replica(run: Run, sources: Sources) -> Iterator[Draft]:
 
 def batch_never_fills(run: Run, sources: Sources) -> Iterator[Draft]:
     """`@serve.batch` waits for requests that do not come: each call takes as long as a batch may wait."""
-    by_name: dict[str, list[Node]] = defaultdict(list)
+    by_name: dict[str, list[RunNode]] = defaultdict(list)
     calls = calls_of(run.nodes)
     for actor, name in run.replicas.items():
         by_name[name].extend(_requests(calls.get(actor, ())))
@@ -130,18 +130,18 @@ def batch_never_fills(run: Run, sources: Sources) -> Iterator[Draft]:
 
 
 # ---------------------------------------------------------------------- what a call is of, and where
-def _requests(calls: Sequence[Node]) -> list[Node]:
+def _requests(calls: Sequence[RunNode]) -> list[RunNode]:
     return [node for node in calls if node.name.rpartition(".")[2].startswith(_REQUESTS)]
 
 
-def _named(run: Run, actor: bytes, call: Node) -> tuple[str, str]:
+def _named(run: Run, actor: bytes, call: RunNode) -> tuple[str, str]:
     deployment = run.replicas.get(actor)
     if deployment is not None:
         return deployment.rpartition("#")[2], "the deployment"
     return call.name.rpartition(".")[0] or call.name, "the asyncio actor"
 
 
-def _files(sources: Sources, run: Run, calls: Sequence[Node]) -> Iterator[Source]:
+def _files(sources: Sources, run: Run, calls: Sequence[RunNode]) -> Iterator[Source]:
     files = [place.file for node in calls[:100] if (place := place_of(node.site)) is not None]
     files += [
         place.file
@@ -154,7 +154,7 @@ def _files(sources: Sources, run: Run, calls: Sequence[Node]) -> Iterator[Source
             yield source
 
 
-def _async_place(sources: Sources, run: Run, name: str, call: Node) -> tuple[str, str]:
+def _async_place(sources: Sources, run: Run, name: str, call: RunNode) -> tuple[str, str]:
     """The line of an async method that most likely blocks, and what it is; "" if the class is not found."""
     for source in _files(sources, run, [call]):
         definition = source.definition(name)
@@ -170,7 +170,7 @@ def _async_place(sources: Sources, run: Run, name: str, call: Node) -> tuple[str
     return "", ""
 
 
-def _class_place(sources: Sources, run: Run, name: str, calls: Sequence[Node]) -> str:
+def _class_place(sources: Sources, run: Run, name: str, calls: Sequence[RunNode]) -> str:
     for source in _files(sources, run, calls):
         definition = source.definition(name)
         if definition is not None:
@@ -187,7 +187,7 @@ def _is_blocking(call: ast.Call) -> bool:
 
 
 def _batch_at(
-    sources: Sources, run: Run, name: str, requests: Sequence[Node]
+    sources: Sources, run: Run, name: str, requests: Sequence[RunNode]
 ) -> tuple[str, int, float] | None:
     """The line of `@serve.batch` in a deployment's class, with its size and its wait; None if it has none."""
     for source in _files(sources, run, requests):
@@ -216,7 +216,7 @@ def _number(value: ast.expr | None, default: float) -> float | None:
     return found if isinstance(found, int | float) else None
 
 
-def _most_at_a_time(calls: Sequence[Node]) -> int:
+def _most_at_a_time(calls: Sequence[RunNode]) -> int:
     changes = sorted([(node.start_s, 1) for node in calls] + [(node.end_s, -1) for node in calls])
     most = now = 0
     for _, change in changes:
@@ -225,7 +225,7 @@ def _most_at_a_time(calls: Sequence[Node]) -> int:
     return most
 
 
-def _most(calls: Sequence[Node]) -> str:
+def _most(calls: Sequence[RunNode]) -> str:
     sites: dict[str, float] = defaultdict(float)
     for node in calls:
         sites[node.site] += node.work_s

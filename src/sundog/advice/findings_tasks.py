@@ -10,7 +10,7 @@ from statistics import median
 
 from sundog.advice.costs import GET_SHARE, SUBMIT_MOST_S, warm_ups
 from sundog.advice.findings import EVERYWHERE, Draft
-from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Costs, Node, Op, Run, op_with, with_
+from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Costs, Op, Run, RunNode, op_with, with_
 from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import Sources, place_of
 from sundog.advice.turns import name_of
@@ -26,8 +26,8 @@ _WASTED = 0.03  # retries are told of from this share of their function's time o
 _COMPUTES = 0.5  # a task that computes uses at least this share of its cores
 
 
-def _groups(run: Run) -> dict[tuple[str, str], list[Node]]:
-    found: dict[tuple[str, str], list[Node]] = defaultdict(list)
+def _groups(run: Run) -> dict[tuple[str, str], list[RunNode]]:
+    found: dict[tuple[str, str], list[RunNode]] = defaultdict(list)
     for node in run.nodes:
         if node.kind == TASK:
             found[node.name, node.site].append(node)
@@ -84,7 +84,7 @@ def _bundle_words(sources: Sources, site: str, name: str, bundle: int) -> str:
     )
 
 
-def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list[Op], list[Node]]:
+def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list[Op], list[RunNode]]:
     """Steps with one submission in the place of `bundle`, and the nodes that do their work."""
     group = set(keys)
     heads: dict[int, int] = {}
@@ -94,7 +94,7 @@ def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list
             head, room = key, bundle
         heads[key] = head
         room -= run.nodes[key].count
-    nodes: dict[int, Node] = {}
+    nodes: dict[int, RunNode] = {}
     for key, first in heads.items():
         if first not in nodes:
             nodes[first] = with_(run.nodes[first], work_s=0.0, cpu_s=0.0, deps=())
@@ -203,12 +203,12 @@ def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
         yield Draft("stragglers", title, site, len(slow), alone, evidence, change, changed)
 
 
-def _places(run: Run, group: list[Node], slow: list[Node]) -> tuple[bool, bool]:
+def _places(run: Run, group: list[RunNode], slow: list[RunNode]) -> tuple[bool, bool]:
     """Whether a long task was submitted late in its round, and whether one takes more than its share of the CPUs.
 
     A round ends when all of its tasks have ended before the next is submitted.
     """
-    rounds: list[list[Node]] = []
+    rounds: list[list[RunNode]] = []
     reach = -1.0
     for node in sorted(group, key=lambda each: each.submit_s):
         if node.submit_s >= reach:
@@ -235,14 +235,14 @@ def _gains_most(run: Run, first: Run, cut: Run) -> bool:
     return now - sorted_ >= 0.5 * (now - pieces)
 
 
-def _tail(run: Run, group: list[Node]) -> float:
+def _tail(run: Run, group: list[RunNode]) -> float:
     """Until the end of the group, from when fewer of it ran than there are CPUs and none was left to start."""
     ends = sorted(node.end_s for node in group)
     room = int(min(run.cpus, len(group)))
     return ends[-1] - ends[-room] if room > 1 else 0.0
 
 
-def _long_first(run: Run, slow: list[Node]) -> Run:
+def _long_first(run: Run, slow: list[RunNode]) -> Run:
     """The run with the long tasks submitted before the others of their group."""
     keys = {node.key for node in slow}
     sites = {node.site for node in slow}
@@ -260,9 +260,9 @@ def _long_first(run: Run, slow: list[Node]) -> Run:
     return run.with_each_program(change)
 
 
-def _cut(run: Run, slow: list[Node], pieces: dict[int, int]) -> Run:
-    added: list[Node] = []
-    changed: list[Node] = []
+def _cut(run: Run, slow: list[RunNode], pieces: dict[int, int]) -> Run:
+    added: list[RunNode] = []
+    changed: list[RunNode] = []
     parts: dict[int, list[int]] = {}
     for node in slow:
         count = pieces[node.key]
@@ -316,8 +316,8 @@ def retries(run: Run, sources: Sources) -> Iterator[Draft]:
         )
 
 
-def _by_name(run: Run) -> dict[tuple[str, str], list[Node]]:
-    found: dict[tuple[str, str], list[Node]] = defaultdict(list)
+def _by_name(run: Run) -> dict[tuple[str, str], list[RunNode]]:
+    found: dict[tuple[str, str], list[RunNode]] = defaultdict(list)
     for node in run.nodes:
         found[node.name, node.site].append(node)
     return found
@@ -374,7 +374,7 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
 
 
 def _few_workers(
-    run: Run, group: list[Node], beside: float, warm: Mapping[str, float], *, is_once: bool = False
+    run: Run, group: list[RunNode], beside: float, warm: Mapping[str, float], *, is_once: bool = False
 ) -> Run:
     """The run with a worker for each core: each task has a core of its own, and fewer workers have to start.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from sundog.advice import mending
 from sundog.advice.findings import LEAST_SHARE, Draft
-from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, WAIT, Node, Op, Program, Run, op_with, with_
+from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, WAIT, Op, Program, Run, RunNode, op_with, with_
 from sundog.advice.source import Sources, place_of
 from sundog.advice.turns import loop_at, name_of, turns_need_each_other
 
@@ -22,7 +22,7 @@ _BATCH_SHARE = 0.2
 def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
     """submit, get, submit, get: each get waits for what was submitted since the one before it."""
     # The task or method with the loop may have run many times: the change applies to all its calls.
-    owners: dict[tuple[str, ...], list[Program | Node]] = defaultdict(list)
+    owners: dict[tuple[str, ...], list[Program | RunNode]] = defaultdict(list)
     for owner, ops in run.owners():
         for sites in _loops(ops, sources):
             owners[sites].append(owner)
@@ -38,9 +38,9 @@ def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
         yield _loop_draft(run, sources, sites, changed, nodes, waits)
 
 
-def _same(run: Run, owner: Program | Node) -> Program | Node:
+def _same(run: Run, owner: Program | RunNode) -> Program | RunNode:
     """The driver or task of another run, in this one."""
-    if isinstance(owner, Node):
+    if isinstance(owner, RunNode):
         return run.nodes[owner.key]
     return next(each for each in run.programs if each.process == owner.process)
 
@@ -120,7 +120,7 @@ def _gaps_follow(sources: Sources, sites: tuple[str, ...]) -> bool:
 
 
 def _all_at_once(
-    run: Run, owner: Program | Node, ops: list[Op], sites: tuple[str, ...], gaps_follow: bool
+    run: Run, owner: Program | RunNode, ops: list[Op], sites: tuple[str, ...], gaps_follow: bool
 ) -> tuple[Run, set[int]]:
     """The run with everything of a loop submitted first, and awaited after that."""
     places = [position for position, op in enumerate(ops) if op.kind == WAIT and op.site in sites]
@@ -132,7 +132,7 @@ def _all_at_once(
     submits: list[Op] = []
     waits: list[Op] = []
     nodes: set[int] = set()
-    changed: dict[int, Node] = {}
+    changed: dict[int, RunNode] = {}
     got: list[int] = []  # results got in this turn
     after_wait = False
     for position, op in enumerate(middle):
@@ -192,7 +192,7 @@ def get_in_order(run: Run, sources: Sources) -> Iterator[Draft]:
 
 
 def _in_order(
-    run: Run, owner: Program | Node, ops: list[Op], site: str, places: list[int], sources: Sources
+    run: Run, owner: Program | RunNode, ops: list[Op], site: str, places: list[int], sources: Sources
 ) -> Draft | None:
     first, last = places[0], places[-1]
     waited = [ops[each].nodes[0] for each in places]
@@ -252,7 +252,7 @@ def _line(site: str) -> str:
 
 def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
     """A task or call that waits in get holds its worker, and its actor."""
-    by_site: dict[str, list[Node]] = defaultdict(list)
+    by_site: dict[str, list[RunNode]] = defaultdict(list)
     for node in run.nodes:
         for op in node.program or ():
             # A wait whose line is not in the records cannot be mended by who reads of it.
@@ -296,8 +296,8 @@ def _handed_on(run: Run, places: Mapping[int, int]) -> Run:
         places: the step of each node at which it waits.
     """
     behind: dict[int, tuple[int, ...]] = {}
-    changed: list[Node] = []
-    added: list[Node] = []
+    changed: list[RunNode] = []
+    added: list[RunNode] = []
     # The tasks that a node submits have larger keys: what is behind them is known before the node's own turn.
     for key in sorted(places, reverse=True):
         node, place = run.nodes[key], places[key]

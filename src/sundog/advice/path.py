@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from sundog.advice.run import SUBMIT, WAIT, Node, Op, Run
+from sundog.advice.run import SUBMIT, WAIT, Op, Run, RunNode
 from sundog.plain import plain
 
 PROGRAM, RUNTIME = "(the program itself)", "(waiting for a worker)"
@@ -46,8 +46,8 @@ class _Walker:
                 for position, op in enumerate(node.program):
                     if op.kind == SUBMIT:
                         self.home[op.node] = (node, node.program, times, position)
-        self.before: dict[int, Node] = {}
-        last: dict[int, Node] = {}
+        self.before: dict[int, RunNode] = {}
+        last: dict[int, RunNode] = {}
         for node in sorted(run.nodes, key=lambda node: node.start_s):
             if node.process in last:
                 self.before[node.key] = last[node.process]
@@ -64,7 +64,12 @@ class _Walker:
         return [Stretch(what, seconds) for what, seconds in found if seconds > _LEAST_S]
 
     def _back(
-        self, found: list[tuple[str, float]], ops: list[Op], position: int, moment: float, node: Node | None
+        self,
+        found: list[tuple[str, float]],
+        ops: list[Op],
+        position: int,
+        moment: float,
+        node: RunNode | None,
     ) -> None:
         """From a moment in a program back to the beginning of the run; the moment never moves forward."""
         seen: set[tuple[int, int]] = set()
@@ -99,19 +104,19 @@ class _Walker:
                 return
             ops, position, moment, node = came
 
-    def _releaser(self, op: Op) -> Node:
+    def _releaser(self, op: Op) -> RunNode:
         ended = sorted((self.run.nodes[each] for each in op.nodes), key=lambda each: each.end_s)
         if op.need:
             return ended[min(len(ended), op.need) - 1]
         return ended[-1]
 
-    def _enter(self, node: Node, moment: float) -> tuple[list[Op], int, float, Node]:
+    def _enter(self, node: RunNode, moment: float) -> tuple[list[Op], int, float, RunNode]:
         program = node.program or []
         return program, len(program) - 1, moment, node
 
     def _why_started(
-        self, node: Node, start_s: float, found: list[tuple[str, float]]
-    ) -> tuple[list[Op], int, float, Node | None] | None:
+        self, node: RunNode, start_s: float, found: list[tuple[str, float]]
+    ) -> tuple[list[Op], int, float, RunNode | None] | None:
         """What a task's start waited for: an argument, its worker, or its submission."""
         late = max((self.run.nodes[each] for each in node.deps), key=lambda each: each.end_s, default=None)
         before = self.before.get(node.key)
@@ -132,7 +137,7 @@ class _Walker:
         if home is None:
             return None
         owner, ops, _, position = home
-        return ops, position - 1, moment, owner if isinstance(owner, Node) else None
+        return ops, position - 1, moment, owner if isinstance(owner, RunNode) else None
 
 
 def by_function(path: list[Stretch]) -> list[tuple[str, float]]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sundog.advice.run import COMPUTE, INIT, SUBMIT, TASK, WAIT, Node, Op, Program
+from sundog.advice.run import COMPUTE, INIT, SUBMIT, TASK, WAIT, Op, Program, RunNode
 
 if TYPE_CHECKING:
     from sundog.advice.reading import Finder, Span
@@ -24,12 +24,12 @@ _HOUSEKEEPING = frozenset(
     ("ControllerActor.listen", "ControllerActor.report", "ReplicaActor.parked", "ProxyActor.parked")
 )
 
-Ran = tuple[float, float, Node]  # from when to when a process ran it
+Ran = tuple[float, float, RunNode]  # from when to when a process ran it
 
 
 def build_programs(
     programs: Sequence[Program],
-    nodes: Sequence[Node],
+    nodes: Sequence[RunNode],
     spans: Sequence[Span],
     finder: Finder,
     ids: Mapping[int, bytes],
@@ -45,7 +45,7 @@ def build_programs(
         ids: the id of each process.
         folded: small neighbours were folded into one: gets of them are too.
     """
-    submits: dict[bytes, list[Node]] = defaultdict(list)
+    submits: dict[bytes, list[RunNode]] = defaultdict(list)
     for node in nodes:
         submits[node.owner].append(node)
     waits: dict[bytes, list[Span]] = defaultdict(list)
@@ -74,8 +74,8 @@ def _tell_init(program: Program) -> None:
 
 
 def _inner(
-    nodes: Sequence[Node],
-    submits: Mapping[bytes, list[Node]],
+    nodes: Sequence[RunNode],
+    submits: Mapping[bytes, list[RunNode]],
     waits: Mapping[bytes, list[Span]],
     finder: Finder,
     numbers: Mapping[bytes, int],
@@ -92,7 +92,7 @@ def _inner(
         own.sort(key=lambda each: (each[0], -each[1]))
         open_at = _OpenAt(own)
         id_ = ids[process]
-        its_submits: dict[int, list[Node]] = defaultdict(list)
+        its_submits: dict[int, list[RunNode]] = defaultdict(list)
         its_waits: dict[int, list[Span]] = defaultdict(list)
         for child in submits.get(id_, ()):
             parent = open_at(child.submit_s)
@@ -130,7 +130,7 @@ class _OpenAt:
             self._outer.append(still[-1] if still else -1)
             still.append(position)
 
-    def __call__(self, moment: float) -> Node | None:
+    def __call__(self, moment: float) -> RunNode | None:
         """The task that ran then."""
         position = bisect_right(self._starts, moment) - 1
         while position >= 0:
@@ -157,7 +157,7 @@ def _inside(own: Sequence[Ran], position: int) -> list[Ran]:
 
 
 def _steps(
-    submits: Sequence[Node],
+    submits: Sequence[RunNode],
     spans: Sequence[Span],
     begin: float,
     end: float,
@@ -165,14 +165,14 @@ def _steps(
     folded: bool,
     inside: Sequence[Ran] = (),
 ) -> list[Op]:
-    moments: list[tuple[float, int, Node | Span | Ran]] = [(node.submit_s, 0, node) for node in submits]
+    moments: list[tuple[float, int, RunNode | Span | Ran]] = [(node.submit_s, 0, node) for node in submits]
     moments += [(span.start_s, 1, span) for span in spans]
     moments += [(ran[0], 1, ran) for ran in inside]
     moments.sort(key=lambda each: each[:2])
     steps = _Steps(begin, finder, folded)
     for moment, _, what in moments:
         overlaps = steps.pass_to(moment)
-        if isinstance(what, Node):
+        if isinstance(what, RunNode):
             steps.submit(what, moment, overlaps)
         elif isinstance(what, tuple):
             steps.run_inside(what, overlaps)
@@ -205,7 +205,7 @@ class _Steps:
         self._ended = []
         return False
 
-    def submit(self, node: Node, moment: float, overlaps: bool) -> None:
+    def submit(self, node: RunNode, moment: float, overlaps: bool) -> None:
         """A submission."""
         self._inline = None
         op = Op(SUBMIT, node=node.key, site=node.site, at_s=moment)
@@ -266,7 +266,7 @@ def _is_same(op: Op, span: Span, nodes: tuple[int, ...]) -> bool:
     return op.kind == WAIT and op.site == span.site and op.nodes == nodes
 
 
-def _follow(node: Node, moment: float, ended: Sequence[tuple[float, tuple[int, ...]]]) -> None:
+def _follow(node: RunNode, moment: float, ended: Sequence[tuple[float, tuple[int, ...]]]) -> None:
     """A task that was submitted while other waits were open follows the one that had ended last."""
     before = [(end, nodes) for end, nodes in ended if end <= moment and nodes and node.key not in nodes]
     if before:

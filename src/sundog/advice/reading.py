@@ -18,7 +18,7 @@ from sundog import events
 from sundog.advice.contention import held_actors, power_of, untangle
 from sundog.advice.costs import costs_of, crews, set_lags, warm_ups
 from sundog.advice.programs import build_programs
-from sundog.advice.run import COMPUTE, Copy, LargeFunction, Node, Program, Run
+from sundog.advice.run import COMPUTE, Copy, LargeFunction, Program, Run, RunNode
 from sundog.ids import number_of
 from sundog.observe import schema
 from sundog.observe.index import Index
@@ -74,7 +74,7 @@ class _RunReader:
             for id_, process_id, pid, role in index.rows("SELECT id, process_id, pid, role FROM processes")
         }
         self.by_id = {process_id: id_ for id_, (process_id, _, _) in self.processes.items()}
-        self.nodes: list[Node] = []
+        self.nodes: list[RunNode] = []
         self._sites: dict[tuple[bytes, str], tuple[list[int], list[str]]] = {}
 
     def read(self) -> Run:
@@ -139,8 +139,8 @@ class _RunReader:
     # ------------------------------------------------------------------ tasks
     def _read_nodes(self, merge: int) -> None:
         """One node for each task; with `merge`, for that many small neighbours of one function."""
-        seen: dict[bytes, Node] = {}
-        last: dict[tuple[int, bytes, int], Node] = {}
+        seen: dict[bytes, RunNode] = {}
+        last: dict[tuple[int, bytes, int], RunNode] = {}
         leases: dict[int, Mapping[str, float]] = {}
         actors: dict[int, bytes] = dict(self.index.rows("SELECT id, actor_id FROM processes"))
         for row in self.index.db.execute(
@@ -168,7 +168,7 @@ class _RunReader:
             if lease not in leases:
                 leases[lease] = _resources(self.names.get(lease, ("", ""))[0])
             number = number_of(task_id)
-            node = Node(
+            node = RunNode(
                 len(self.nodes), task_id, text, kind, task_id[:8], number, number, submit, start, end,
                 max(0.0, end - start), cpu or 0.0, peak or 0, process or 0, actor,
                 self._site(task_id[:8], text, number), 1, 1, 0.0, bool(flags & events.FAILED),
@@ -207,14 +207,14 @@ class _RunReader:
             share = sum(node.cpu_s for node in alike) / max(1e-9, sum(node.work_s for node in alike))
             work = max(0.0, end - begun_s)
             submitted = min(begun_s, max(before, default=begun_s))
-            node = Node(
+            node = RunNode(
                 len(self.nodes), task_id, text, events.TASK, owner, number, number, submitted, begun_s,
                 end, work, work * min(1.0, share), 0, process, b"", self._site(owner, text, number), code=code,
             )  # fmt: skip
             node.resources = alike[-1].resources
             self.nodes.append(node)
 
-    def _again(self, node: Node, row: SqlRow) -> None:
+    def _again(self, node: RunNode, row: SqlRow) -> None:
         _, _, _, _, process, _, start, end, flags, cpu, peak, _ = row
         node.attempts += 1
         node.runs = (*node.ran(), (start, end, process or 0))
@@ -226,7 +226,7 @@ class _RunReader:
         node.peak_bytes = max(node.peak_bytes, peak or 0)
         node.failed, node.lost = bool(flags & events.FAILED), bool(flags & schema.LOST)
 
-    def _fold(self, node: Node, row: SqlRow) -> None:
+    def _fold(self, node: RunNode, row: SqlRow) -> None:
         task_id, _, _, _, _, _, start, end, _, cpu, peak, _ = row
         node.count += 1
         node.work_s += max(0.0, end - start)
@@ -448,16 +448,16 @@ class _RunReader:
 class Finder:
     """Finds the node of a task by its owner and number."""
 
-    def __init__(self, nodes: list[Node]) -> None:
-        self._by_owner: dict[bytes, tuple[list[int], list[Node]]] = {}
-        found: dict[bytes, list[Node]] = defaultdict(list)
+    def __init__(self, nodes: list[RunNode]) -> None:
+        self._by_owner: dict[bytes, tuple[list[int], list[RunNode]]] = {}
+        found: dict[bytes, list[RunNode]] = defaultdict(list)
         for node in nodes:
             found[node.owner].append(node)
         for owner, own in found.items():
             own.sort(key=lambda node: node.number)
             self._by_owner[owner] = ([node.number for node in own], own)
 
-    def of(self, owner: bytes, number: int) -> Node | None:
+    def of(self, owner: bytes, number: int) -> RunNode | None:
         """The node that a task is in; None if it is no task, or not recorded."""
         numbers, own = self._by_owner.get(owner, ([], []))
         position = bisect_right(numbers, number) - 1
@@ -466,7 +466,7 @@ class Finder:
                 return own[each]
         return None
 
-    def between(self, owner: bytes, first: int, last: int) -> Iterator[Node]:
+    def between(self, owner: bytes, first: int, last: int) -> Iterator[RunNode]:
         """The nodes of an owner from one number to another."""
         numbers, own = self._by_owner.get(owner, ([], []))
         start = max(0, bisect_left(numbers, first))

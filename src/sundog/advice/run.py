@@ -38,7 +38,7 @@ class Op:
 
 
 @plain()
-class Node:
+class RunNode:
     """A task, call or constructor with all its attempts, or several small ones of a kind that were folded into one."""
 
     key: int
@@ -146,7 +146,7 @@ class Run:
     cpus: float  # what may run at a time
     cores: int  # of the machine
     memory_bytes: int
-    nodes: list[Node]
+    nodes: list[RunNode]
     programs: list[Program]
     copies: list[Copy]
     functions: list[LargeFunction]
@@ -178,10 +178,10 @@ class Run:
     # ------------------------------------------------------------------ changing
     def changed(
         self,
-        nodes: Iterable[Node] = (),
+        nodes: Iterable[RunNode] = (),
         *,
         programs: Sequence[Program] | None = None,
-        added: Iterable[Node] = (),
+        added: Iterable[RunNode] = (),
         **fields: object,
     ) -> Run:
         """A copy with some nodes replaced (by key) or added, other programs, other figures."""
@@ -196,14 +196,14 @@ class Run:
             setattr(other, name, value)
         return other
 
-    def with_ops(self, owner: Program | Node, ops: list[Op]) -> Run:
+    def with_ops(self, owner: Program | RunNode, ops: list[Op]) -> Run:
         """A copy in which a driver or a task does something else."""
         if isinstance(owner, Program):
             programs = [_doing(each, ops) if each is owner else each for each in self.programs]
             return self.changed(programs=programs)
         return self.changed([with_(owner, program=ops)])
 
-    def owners(self) -> Iterable[tuple[Program | Node, list[Op]]]:
+    def owners(self) -> Iterable[tuple[Program | RunNode, list[Op]]]:
         """Drivers and tasks that have a program of their own."""
         for program in self.programs:
             yield program, program.ops
@@ -224,7 +224,7 @@ def _doing(program: Program, ops: list[Op]) -> Program:
     return other
 
 
-def with_(node: Node, **fields: object) -> Node:
+def with_(node: RunNode, **fields: object) -> RunNode:
     """A copy of a node with some fields changed."""
     other = copy(node)
     for name, value in fields.items():

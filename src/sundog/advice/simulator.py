@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from sundog.advice.costs import BOOT_MOST_S, READY_S, own_children
-from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, Node, Op, Run
+from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, Op, Run, RunNode
 from sundog.plain import field, plain
 
 _STEPS_MAX = 5_000_000
@@ -183,7 +183,7 @@ class _Player:
 
     # ------------------------------------------------------------------ programs
     def _stepper(
-        self, ops: list[Op], ended: Callable[[float], None], node: Node | None, load: float
+        self, ops: list[Op], ended: Callable[[float], None], node: RunNode | None, load: float
     ) -> Callable[[float], None]:
         """Runs the steps of a program one after the other."""
         position = 0
@@ -205,7 +205,7 @@ class _Player:
 
         return step
 
-    def _wait(self, op: Op, now: float, step: Callable[[float], None], node: Node | None) -> bool:
+    def _wait(self, op: Op, now: float, step: Callable[[float], None], node: RunNode | None) -> bool:
         """Wait for the nodes of a step; True if there is nothing to wait for."""
         known = [
             each for each in set(op.nodes) if each in self.reachable
@@ -233,7 +233,7 @@ class _Player:
         return False
 
     def _runs_itself(
-        self, op: Op, now: float, step: Callable[[float], None], node: Node, open_: list[int]
+        self, op: Op, now: float, step: Callable[[float], None], node: RunNode, open_: list[int]
     ) -> bool:
         """A worker that waits runs an awaited task itself, with its own CPU, if no worker has begun it.
 
@@ -339,18 +339,18 @@ class _Player:
                     self._take(self.nodes[key])
                     self._begin(self.nodes[key], now)
 
-    def _take(self, node: Node) -> None:
+    def _take(self, node: RunNode) -> None:
         for name, amount in node.resources.items():
             if name in self.free:
                 self.free[name] -= amount
 
-    def _release(self, node: Node, now: float) -> None:
+    def _release(self, node: RunNode, now: float) -> None:
         for name, amount in node.resources.items():
             if name in self.free:
                 self.free[name] += amount
         self._dispatch(now)
 
-    def _begin(self, node: Node, now: float) -> None:
+    def _begin(self, node: RunNode, now: float) -> None:
         """A task has its resources: it starts when a worker is there."""
         costs = self.run.costs
         if node.kind == CREATE:  # its resources are its own from now on, also while its process starts
@@ -372,7 +372,7 @@ class _Player:
             self._start_workers(now)
 
     # ------------------------------------------------------------------ workers
-    def _given(self, node: Node, now: float) -> None:
+    def _given(self, node: RunNode, now: float) -> None:
         """A worker that has run tasks takes this one."""
         lag, extra = node.lag_s, 0.0
         if node.is_first:  # the task had to wait for its worker in the run, and need not now
@@ -435,7 +435,7 @@ class _Player:
         self.line[0].pop(key, None)
         self.line[1].pop(key, None)
 
-    def _is_like(self, child: Node, node: Node) -> bool:
+    def _is_like(self, child: RunNode, node: RunNode) -> bool:
         return child.kind == TASK and child.name == node.name and child.resources == node.resources
 
     def _boot(self, then: Callable[[float], None], now: float) -> None:
@@ -453,7 +453,7 @@ class _Player:
             lag = node.lag_s
             self.at(now + lag, partial(self._run, node, 0.0))
 
-    def _run(self, node: Node, extra: float, now: float) -> None:
+    def _run(self, node: RunNode, extra: float, now: float) -> None:
         self.starts[node.key] = now
         self.running[node.key] = node.peak_bytes
         total = self.run.base_bytes + sum(self.running.values())
@@ -480,7 +480,7 @@ class _Player:
             left = node.work_s - wasted if node.key in self.again else node.work_s
             self._work(now, max(0.0, left + extra), node.load, ended)
 
-    def _try_again(self, node: Node, now: float) -> None:
+    def _try_again(self, node: RunNode, now: float) -> None:
         """An attempt has failed: its worker is free, and the next one stands in line behind the others."""
         self.running.pop(node.key, None)
         self._worker_free(now)
@@ -488,7 +488,7 @@ class _Player:
         shape = tuple(sorted(node.resources.items()))
         self.at(now + node.pause_s / max(1, node.attempts - 1), partial(self._wants, node.key, shape))
 
-    def _kill(self, node: Node, now: float, total: int) -> None:
+    def _kill(self, node: RunNode, now: float, total: int) -> None:
         """Memory is short: the monitor kills the task that began last (half-way, as a guess); it runs again later."""
         self.killed.append(node.key)
         self.bytes.append((now, min(total, self.run.memory_limit)))
@@ -511,7 +511,7 @@ class _Player:
             self.parked.popleft()
             self._wants(node.key, tuple(sorted(node.resources.items())), now)
 
-    def _ended(self, node: Node, now: float) -> None:
+    def _ended(self, node: RunNode, now: float) -> None:
         key = node.key
         self.done[key] = True
         self.ends[key] = self.ends_at = now

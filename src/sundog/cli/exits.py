@@ -53,7 +53,7 @@ class NoSession(CommandError):
         )
 
 
-class NoSuchSession(CommandError):
+class UnfitSession(CommandError):
     """No session is meant by `--session`, or it is not one that can do what was asked."""
 
     exit_code = NO_SESSION

@@ -325,7 +325,7 @@ def _client(address: str | None) -> "JobSubmissionClient":
     try:
         return JobSubmissionClient(address, headers=click.get_current_context().meta.get(_HEADERS))
     except ConnectionError as error:
-        raise exits.NoSuchSession(str(error)) from None
+        raise exits.UnfitSession(str(error)) from None
     except RuntimeError as error:
         raise exits.CommandError(str(error)) from None
 

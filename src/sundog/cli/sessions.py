@@ -32,7 +32,7 @@ def opened(session: str | None) -> "Opened":
     try:
         return sessions.open_session(session)
     except sessions.NoSuchSession as error:
-        raise exits.NoSuchSession(str(error)) from None
+        raise exits.UnfitSession(str(error)) from None
 
 
 def address_of(session: str | None, address: str | None) -> str | None:
@@ -73,12 +73,12 @@ def opened_live(session: str | None) -> "Opened":
         from sundog.observe.desks import has_desk
 
         if has_desk(found.path):
-            raise exits.NoSuchSession(
+            raise exits.UnfitSession(
                 f"the session {found.name} is a job on a Ray cluster, and this command asks processes of sundog. "
                 f"Ray's own commands tell of its processes and objects: ray status, ray memory. "
                 f"Of its tasks: sundog list tasks --session {found.name}"
             )
-        raise exits.NoSuchSession(
+        raise exits.UnfitSession(
             f"the session {found.name} has ended, and this command needs a running one. Its records: "
             f"sundog list tasks --session {found.name}"
         )

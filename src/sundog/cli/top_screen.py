@@ -23,7 +23,7 @@ from sundog.wire.requests import EndWorker, LookAt
 if TYPE_CHECKING:
     from sundog.observe.activity import WorkerActivity
     from sundog.observe.sessions import Opened
-    from sundog.wire.looks import Call
+    from sundog.wire.looks import RunningCall
 
 _TAIL = 200
 _CANCEL_S = 5.0
@@ -239,7 +239,7 @@ class Top(App[None]):
         question = f"Cancel {printable(call.name)} in process {worker.who.pid}?"
         self.push_screen(Confirm(question), lambda yes: self._cancel(call) if yes else None)
 
-    def _cancel(self, call: "Call") -> None:
+    def _cancel(self, call: "RunningCall") -> None:
         def work() -> None:
             owner = call.task_id[:16]
             told, _ = self.session.ask(LookAt(CANCEL, (call.task_id, False), (owner,), _CANCEL_S))

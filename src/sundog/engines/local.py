@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from sundog.engines.heads import Head
     from sundog.owner.crews import Crew
     from sundog.owner.logs import DriverLogs
-    from sundog.wire.dicts import Session
+    from sundog.wire.dicts import SessionFacts
 
     class Runs(Protocol):
         """What runs tasks in a worker, as far as user code asks for it."""
@@ -477,7 +477,7 @@ def _introduce(
 def _become_driver(
     process_id: bytes,
     connection: Connection,
-    session: Session,
+    session: SessionFacts,
     config: Config,
     job_id: bytes,
     job: JobSpec,

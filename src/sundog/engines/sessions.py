@@ -32,7 +32,7 @@ from sundog.wire.row import read
 
 if TYPE_CHECKING:
     from sundog.engines.heads import Head
-    from sundog.wire.dicts import NodeParams, Session
+    from sundog.wire.dicts import NodeParams, SessionFacts
 
 A = TypeVar("A")
 
@@ -56,7 +56,7 @@ class SessionInfo:
     cpus: float = 0.0
 
 
-def make_session(config: Config) -> tuple[Session, int]:
+def make_session(config: Config) -> tuple[SessionFacts, int]:
     """Make the folders of a new session on disk and take its lock; returns its facts and the lock's descriptor."""
     token = random_id(4).hex()
     name = f"session_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}_{token}"
@@ -122,7 +122,7 @@ def _make_home(config: Config) -> str:
 
 
 def spawn_node(
-    session: Session,
+    session: SessionFacts,
     lock: int,
     config: Config,
     resources: dict[str, float],
@@ -192,7 +192,7 @@ def _announce(path: str, head: Head | None) -> list[int]:
     return [head.listener.fileno()]
 
 
-def _make_shared_lock(session: Session, lock: int) -> int:
+def _make_shared_lock(session: SessionFacts, lock: int) -> int:
     """The lock of the session's shared memory.
 
     Raises:
@@ -423,7 +423,7 @@ def start_head(
     return _await_up(session, pid)
 
 
-def _await_up(session: Session, pid: int) -> SessionInfo:
+def _await_up(session: SessionFacts, pid: int) -> SessionInfo:
     """Wait until a new session can be joined.
 
     Raises:
@@ -526,7 +526,7 @@ def _kill_node(info: SessionInfo) -> bool:
     return True
 
 
-def bury(session: Session) -> None:
+def bury(session: SessionFacts) -> None:
     """Remove what only a living session needs. Harmless if its node or its zygote did this already."""
     folders.withdraw(session["path"])
     folders.remove_shared(session["shm_root"])

@@ -30,6 +30,7 @@ from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.cause import Cause
 from sundog.wire.control import (
     ActOk,
+    ActorChanged,
     ActorCreated,
     ActorDead,
     ActorExit,
@@ -40,7 +41,6 @@ from sundog.wire.control import (
     ActorRegister,
     ActorScope,
     ActorStart,
-    ActorState,
     ConstructActor,
     LaneOpened,
     MayAct,
@@ -399,7 +399,7 @@ class ActorKeeper:
         for caller in self._callers.get(actor_id, ()):
             process = self.node.processes.get(caller)
             if process is not None:
-                process.line.send(ActorState(actor_id, state, worker, incarnation, cause, pid))
+                process.line.send(ActorChanged(actor_id, state, worker, incarnation, cause, pid))
         row = self.actors.get(actor_id)
         owner = self.node.processes.get(row.owner) if row is not None else None
         if state == DEAD:
@@ -427,7 +427,7 @@ class ActorKeeper:
         cause = self.in_words(row.cause)
         worker = self.node.processes.get(row.worker) if row.worker else None
         pid = worker.pid if worker else 0
-        process.line.send(ActorState(row.actor_id, row.state, row.worker, row.incarnation, cause, pid))
+        process.line.send(ActorChanged(row.actor_id, row.state, row.worker, row.incarnation, cause, pid))
 
 
 def _environment_error(row: ActorRow, environment: Environment) -> Exception:

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from sundog.store.spill import Moved
     from sundog.wire.cause import Cause
     from sundog.wire.control import FromNode
-    from sundog.wire.dicts import NodeParams, Session
+    from sundog.wire.dicts import NodeParams, SessionFacts
 
 
 class NodeBasics(Protocol):
     """A node, without its parts."""
 
-    session: Session
+    session: SessionFacts
     params: NodeParams
     config: Config
     node_id: bytes

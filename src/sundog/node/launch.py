@@ -19,10 +19,10 @@ from sundog import isolation
 from sundog.early import SOCKET_FD, make_pair, tuned, untuned
 
 if TYPE_CHECKING:
-    from sundog.wire.dicts import NodeParams, Session
+    from sundog.wire.dicts import NodeParams, SessionFacts
 
 
-def spawn_zygote(session: Session, environ: dict[str, str], lifeline_read: int) -> tuple[int, int]:
+def spawn_zygote(session: SessionFacts, environ: dict[str, str], lifeline_read: int) -> tuple[int, int]:
     """Start a zygote as a program; returns its pid and the descriptor of our end of its socket."""
     import fcntl
 

@@ -31,7 +31,7 @@ from sundog.wire.members import Join, Leave
 if TYPE_CHECKING:
     from sundog.node.interfaces import Acting, WithFacts, WithWorkers
     from sundog.node.stores import Stores
-    from sundog.wire.dicts import Session
+    from sundog.wire.dicts import SessionFacts
 
     class MembersNode(Acting, WithFacts, WithWorkers, Protocol):
         """What the keeper of other nodes asks of the node."""
@@ -129,7 +129,7 @@ class Members:
         for process in self.node.processes.values():
             process.line.send(NodesChanged(len(self._living) + 1))
 
-    def facts_for(self, node_id: bytes) -> Session:
+    def facts_for(self, node_id: bytes) -> SessionFacts:
         """What a worker on a node is told of its session."""
         session = self.node.session
         member = self._living.get(node_id)

@@ -19,7 +19,7 @@ from sundog.store import folders, places
 from sundog.store.segments import belongs_to
 
 if TYPE_CHECKING:
-    from sundog.wire.dicts import Session
+    from sundog.wire.dicts import SessionFacts
 
 # `engines.sessions.make_session` gives these names; other folders of sessions in the same place have other
 # names.
@@ -35,7 +35,7 @@ def bind(listener: socket.socket, path: str) -> None:
         os.close(folder)
 
 
-def publish(session: Session, resources: dict[str, float], *, persistent: bool) -> None:
+def publish(session: SessionFacts, resources: dict[str, float], *, persistent: bool) -> None:
     """Say that the session can be joined."""
     info = {
         "name": session["name"],
@@ -70,7 +70,7 @@ def _link(path: str, names: tuple[str, ...]) -> None:
             os.replace(link, os.path.join(home, each))
 
 
-def sweep(session: Session) -> None:
+def sweep(session: SessionFacts) -> None:
     """Remove the shared memory of this user's sessions whose node is gone, and what they spilled."""
     folder = os.path.dirname(session["shm_root"])
     with contextlib.suppress(OSError):
@@ -90,7 +90,7 @@ def _sweep_one(shm_root: str) -> None:
             os.close(lock)
 
 
-def remove_segments(session: Session, process: bytes) -> None:
+def remove_segments(session: SessionFacts, process: bytes) -> None:
     """Remove the shared memory that ends with a process."""
     base, disk = session["shm_root"], session["spill_folders"][0]
     tags = [places.base_of(root)[1] for root in places.other_roots(base, base)]

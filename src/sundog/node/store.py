@@ -206,7 +206,7 @@ class StoreKeeper:
     def _granted(self, step: machine.Granted) -> None:
         self._send(step.process, StoreGrant(step.number, "granted", step.amount))
 
-    def _refused(self, step: machine.Refused) -> None:
+    def _refused(self, step: machine.RoomRefused) -> None:
         text = self._limit_text(step.tenant) if step.tenant else ""
         if step.tenant and not step.full:
             self._tell_of_limit(step.tenant)
@@ -393,7 +393,7 @@ class StoreKeeper:
 
     _STEPS: dict[type, Callable[[StoreKeeper, Any], None]] = {
         machine.Granted: _granted,
-        machine.Refused: _refused,
+        machine.RoomRefused: _refused,
         machine.Trim: _trim,
         machine.Collect: _collect,
         machine.Scan: _scan,

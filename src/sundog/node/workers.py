@@ -34,7 +34,7 @@ from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Import
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
-    from sundog.wire.dicts import Session, WorkerCommon, WorkerSpec
+    from sundog.wire.dicts import SessionFacts, WorkerCommon, WorkerSpec
 
 IDLE = "it was idle"  # why the node stops an idle worker; a reason from the worker itself takes precedence
 _EXIT_ASK_S = 5.0
@@ -57,7 +57,7 @@ class Workers:
         self._failed_starts = 0
         self._unstarted: dict[bytes, tuple[bytes, str]] = {}  # worker -> its node and environment
         self.causes = Causes(f"{node.session['path']}/rings")
-        self._common: tuple[tuple[bytes, bytes], Session, bytes] = (b"", b""), {}, b""
+        self._common: tuple[tuple[bytes, bytes], SessionFacts, bytes] = (b"", b""), {}, b""
         self.table = Table()  # messages of zygotes: node/messages.py
 
     # ------------------------------------------------------------------ the zygote

@@ -20,7 +20,7 @@ from sundog import machine
 from sundog.observe.live_totals import LiveTotals
 from sundog.observe.memory import read_process
 from sundog.plain import JsonMapping, JsonObject, field, plain
-from sundog.wire.looks import PULSE, Call, Pulse, Who
+from sundog.wire.looks import PULSE, Pulse, RunningCall, Who
 from sundog.wire.requests import LookAt, Status
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class WorkerActivity:
     """One process."""
 
     who: Who
-    calls: tuple[Call, ...] = ()
+    calls: tuple[RunningCall, ...] = ()
     silent: bool = False  # the process did not answer: stopped, or in C code that holds the interpreter lock
     core_share: float = 0.0  # of one core, since the look before
     rss_bytes: int = 0
@@ -205,7 +205,7 @@ class Watcher:
         self._pace.apply(functions, now)
         return functions
 
-    def _worker(self, who: Who, calls: tuple[Call, ...], now: float) -> WorkerActivity:
+    def _worker(self, who: Who, calls: tuple[RunningCall, ...], now: float) -> WorkerActivity:
         spent = machine.processor_seconds(who.pid)
         at_s, before = self._spent.get(who.pid, (now, spent))
         self._spent[who.pid] = (now, spent)
@@ -229,10 +229,10 @@ class Watcher:
         return (total - idle - before[1]) / passed if before[0] and passed > 0 else 0.0
 
 
-def _titled(who: Who) -> tuple[Call, ...]:
+def _titled(who: Who) -> tuple[RunningCall, ...]:
     """What a process that does not answer runs, as its title says; since when is not known."""
     title = machine.title(who.pid)
     name = title.removeprefix(_TITLE) if title.startswith(_TITLE) else ""
     if who.kind != "worker" or name in ("", "IDLE", who.actor_class):
         return ()
-    return (Call("", name, 0.0),)
+    return (RunningCall("", name, 0.0),)

@@ -16,7 +16,7 @@ from sundog import event_names, events, machine
 from sundog.observe import desks, fault_dumps
 from sundog.plain import JsonObject, field, plain
 from sundog.printable import printable
-from sundog.wire.looks import STACKS, Call, ProcessStacks, Stack, StackFrame, Who
+from sundog.wire.looks import STACKS, ProcessStacks, RunningCall, Stack, StackFrame, Who
 from sundog.wire.requests import LookAt
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ class SeenProcess:
     how: str  # python: the process answered; signal: its fault handler did; "": none
     note: str = ""  # why there is no stack, or less than usual
     stopped: bool = False
-    guessed: Call | None = None  # the task that began last, if the process could not say what it runs
+    guessed: RunningCall | None = None  # the task that began last, if the process could not say what it runs
 
     @property
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> tuple[RunningCall, ...]:
         """What runs there."""
         told = self.stacks.calls if self.stacks is not None else ()
         return told or ((self.guessed,) if self.guessed is not None else ())
@@ -116,7 +116,7 @@ def see_by_signal(session_path: str, pid: int, kind: str) -> SeenProcess:
     return SeenProcess(who, found, "signal")
 
 
-def _begun(session_path: str, process_id: str, pid: int) -> Call | None:
+def _begun(session_path: str, process_id: str, pid: int) -> RunningCall | None:
     """What a worker runs that cannot say so, as far as its recorder and its title tell."""
     ring = f"{session_path}/rings/{process_id}.ring"
     slots = events.read_slots(ring, most=1)
@@ -125,10 +125,10 @@ def _begun(session_path: str, process_id: str, pid: int) -> Call | None:
     if machine.title(pid).endswith(_IDLE):
         return None  # the task that began last has ended
     name = event_names.read_names(ring).get(slots.info.current_name, ("", ""))[0]
-    return Call(slots.info.current.hex(), name, slots.info.current_at)
+    return RunningCall(slots.info.current.hex(), name, slots.info.current_at)
 
 
-def _named(call: Call | None, stacks: ProcessStacks) -> Call | None:
+def _named(call: RunningCall | None, stacks: ProcessStacks) -> RunningCall | None:
     """The call with the name of the outermost function of the user's, if its frames tell that it runs."""
     for stack in stacks.threads:
         users = [frame for frame in stack.frames if not frame.ours]

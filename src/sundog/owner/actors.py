@@ -41,7 +41,7 @@ from sundog.owner.rows import ALWAYS, DONE, QUEUED, ROOM_AGAIN_S, SENT, WAITING,
 from sundog.owner.timeouts import Timeouts
 from sundog.system.descriptors import DescriptorGauge
 from sundog.wire.cause import Cause
-from sundog.wire.control import ActorScope, ActorState, OpenActorLane
+from sundog.wire.control import ActorChanged, ActorScope, OpenActorLane
 from sundog.wire.lanes import EXTRA_GROUP, Item, ReplyBatch
 from sundog.wire.peers import ToPeer
 
@@ -332,7 +332,7 @@ class ActorCalls:
         return sent
 
     # ------------------------------------------------------------------ what the node publishes
-    def published(self, message: ActorState) -> None:
+    def published(self, message: ActorChanged) -> None:
         """An actor of interest changed its state."""
         _, actor_id, state, worker, incarnation, cause, pid = message
         link = self.links.get(actor_id)

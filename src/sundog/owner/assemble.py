@@ -14,10 +14,10 @@ from sundog.owner.core import Owner
 from sundog.store.segments import Segments
 
 if TYPE_CHECKING:
-    from sundog.wire.dicts import Session
+    from sundog.wire.dicts import SessionFacts
 
 
-def assemble(session: Session, config: Config, role: str) -> Owner:
+def assemble(session: SessionFacts, config: Config, role: str) -> Owner:
     """An owner for a process of a session. It has neither files nor sockets nor threads, so a fork may copy it."""
     ops: deque[bytes | tuple[bytes, ...]] = deque()
     segments = Segments(

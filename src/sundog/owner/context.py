@@ -14,7 +14,7 @@ from sundog.serialize.pack import unpack
 
 if TYPE_CHECKING:
     from sundog.handle_data import HandleData
-    from sundog.wire.dicts import Session
+    from sundog.wire.dicts import SessionFacts
 
 
 @plain()
@@ -27,7 +27,7 @@ class Running:
     owner: bytes
 
 
-def _no_session() -> Session:
+def _no_session() -> SessionFacts:
     return {}
 
 
@@ -39,7 +39,7 @@ class ProcessFacts:
     process_id: bytes = b""
     node_id: bytes = b""
     job_id: bytes = b""
-    session: Session = field(default_factory=_no_session)
+    session: SessionFacts = field(default_factory=_no_session)
     namespace: str = ""
     detached_by_default: bool = False  # the lifetime of actors of this job that are created without lifetime=
     accelerators: dict[str, tuple[int | str, ...]] = field(default_factory=dict)  # kind -> ids of the devices

@@ -24,7 +24,7 @@ from sundog.wire.row import Table
 
 if TYPE_CHECKING:
     from sundog.owner.interfaces import Blocking
-    from sundog.wire.dicts import Session
+    from sundog.wire.dicts import SessionFacts
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
@@ -53,7 +53,7 @@ class Control:
 
     getting: Blocking  # set by the owner, which builds it later
 
-    def __init__(self, basics: Basics, session: Session) -> None:
+    def __init__(self, basics: Basics, session: SessionFacts) -> None:
         self.basics = basics
         self.session = session
         self.shm_root: str = session["shm_root"]

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from sundog.owner.awaits import Awaits
     from sundog.owner.futures import ObjectFuture
-    from sundog.wire.dicts import Session
+    from sundog.wire.dicts import SessionFacts
 
 
 class Owner(Basics):
@@ -74,7 +74,7 @@ class Owner(Basics):
         ops: deque[bytes | tuple[bytes, ...]],
         ring: Ring | NoRing,
         config: Config,
-        session: Session,
+        session: SessionFacts,
     ) -> None:
         super().__init__(segments, ops, ring, config)
         self.awaits: Awaits | None = None  # made at the first `await ref`

@@ -35,7 +35,7 @@ def from_node(owner: Owner, role: str) -> Table:
         on(control.ReturnLease, owner.dispatch.reclaim),
         on(control.TellRunning, owner.memory.running),
         on(control.PeerOpened, owner.peers.opened),
-        on(control.ActorState, owner.actors.published),
+        on(control.ActorChanged, owner.actors.published),
         on(control.TellWaits, waits.tell),
         on(control.Deadlock, waits.deadlock),
         # the store

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from sundog.wire.looks import Call, ProcessStacks, Stack, StackFrame
+from sundog.wire.looks import ProcessStacks, RunningCall, Stack, StackFrame
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -27,7 +27,7 @@ _TRIES = 20
 _CHAINS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await"))
 
 # Returns the call that a frame runs, if this is the frame in which a worker runs a call.
-CallOf = Callable[[FrameType], Call | None]
+CallOf = Callable[[FrameType], RunningCall | None]
 
 
 def stacks_here(call_of: CallOf, objects: Mapping[int, str] | None = None) -> ProcessStacks:
@@ -40,7 +40,7 @@ def stacks_here(call_of: CallOf, objects: Mapping[int, str] | None = None) -> Pr
     names = {thread.ident: thread for thread in threading.enumerate()}
     frames = sys._current_frames()
     frames.pop(threading.get_ident(), None)
-    calls: dict[str, Call] = {}
+    calls: dict[str, RunningCall] = {}
     threads = []
     try:
         for ident, frame in frames.items():
@@ -56,9 +56,9 @@ def stacks_here(call_of: CallOf, objects: Mapping[int, str] | None = None) -> Pr
     return ProcessStacks(tuple(threads), tuple(tasks), tuple(calls.values()), omitted)
 
 
-def calls_here(call_of: CallOf) -> tuple[Call, ...]:
+def calls_here(call_of: CallOf) -> tuple[RunningCall, ...]:
     """The calls that run in this process now, without their stacks."""
-    calls: dict[str, Call] = {}
+    calls: dict[str, RunningCall] = {}
     frames = sys._current_frames()
     frames.pop(threading.get_ident(), None)
     try:
@@ -75,7 +75,7 @@ def calls_here(call_of: CallOf) -> tuple[Call, ...]:
     return tuple(calls.values())
 
 
-def _find_call(frames: Iterable[FrameType], call_of: CallOf, calls: dict[str, Call]) -> None:
+def _find_call(frames: Iterable[FrameType], call_of: CallOf, calls: dict[str, RunningCall]) -> None:
     for frame in frames:
         if frame.f_code.co_filename.startswith(PACKAGE_DIR):
             call = call_of(frame)
@@ -84,10 +84,10 @@ def _find_call(frames: Iterable[FrameType], call_of: CallOf, calls: dict[str, Ca
                 return
 
 
-def _stack(name: str, frames: Iterable[FrameType], call_of: CallOf, calls: dict[str, Call]) -> Stack:
+def _stack(name: str, frames: Iterable[FrameType], call_of: CallOf, calls: dict[str, RunningCall]) -> Stack:
     """One stack; frames outside of the one that runs a call are how its worker began, and are left out."""
     found: list[StackFrame] = []
-    call: Call | None = None
+    call: RunningCall | None = None
     for frame in frames:
         code = frame.f_code
         file = code.co_filename
@@ -111,7 +111,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 # ---------------------------------------------------------------------- event loops
 def _loop_tasks(
-    call_of: CallOf, calls: dict[str, Call], objects: Mapping[int, str]
+    call_of: CallOf, calls: dict[str, RunningCall], objects: Mapping[int, str]
 ) -> tuple[list[Stack], int]:
     """The tasks of all event loops, each with its chain of awaits; and how many more there are."""
     if "asyncio" not in sys.modules:

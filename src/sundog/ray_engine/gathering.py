@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from sundog.plain import JsonObject
-    from sundog.ray_engine.process import Process
+    from sundog.ray_engine.process import ClusterProcess
 
 JOB_SETTING = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # the variable by which Ray informs the driver of a submitted job
 _NODE_S = 20.0  # how long a node may take to send what is left there
@@ -47,7 +47,7 @@ def _submission_id() -> str:
 class Gathering:
     """Records of one job on its way home."""
 
-    def __init__(self, ray: ModuleType, process: Process) -> None:
+    def __init__(self, ray: ModuleType, process: ClusterProcess) -> None:
         self.ray = ray
         self.identity = process.identity
         settings = config.load()

@@ -1,9 +1,9 @@
 """This process in a Ray cluster: its ids there, and its flight recorder.
 
-Owns the one `Process` of a driver or worker, with its ring in the folder of Ray's session on this machine. Ids in the
-ring are sundog's: 8 bytes of the owner and 8 of the task. The process that submits knows both; the process that runs a
-task knows its own 8 bytes only, and leaves the owner's empty: Home puts the two together (`ray_engine/home.py`).
-Nothing is sent from here. Runs in drivers and workers, on any thread.
+Owns the one `ClusterProcess` of a driver or worker, with its ring in the folder of Ray's session on this machine. Ids
+in the ring are sundog's: 8 bytes of the owner and 8 of the task. The process that submits knows both; the process that
+runs a task knows its own 8 bytes only, and leaves the owner's empty: Home puts the two together
+(`ray_engine/home.py`). Nothing is sent from here. Runs in drivers and workers, on any thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CREATES = b"\xff" * 8  # in Ray the ids of creation tasks begin so, and continue
 _time = time.time
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-me: Process | None = None
+me: ClusterProcess | None = None
 """This process, once it is connected."""
 _lock = threading.Lock()
 
@@ -81,7 +81,7 @@ def _own_folder(session_dir: str) -> str:
     return f"{session_dir}/sundog-{os.geteuid()}"
 
 
-class Process:
+class ClusterProcess:
     """A driver or worker that is connected to a cluster."""
 
     _ref_type: type = object  # of Ray
@@ -276,14 +276,14 @@ def _users_frame() -> FrameType:
 _libraries: dict[str, bool] = {}
 
 
-def ready(role: str = "worker") -> Process:
+def ready(role: str = "worker") -> ClusterProcess:
     """This process, brought to the engine if it is not there yet: by the first shim that runs in a worker."""
     global me
     found = me
     if found is None:
         with _lock:
             if me is None:
-                made = Process(role)
+                made = ClusterProcess(role)
                 if made.identity.session_dir and made.config.record_enabled:
                     try:
                         made.record()

@@ -89,7 +89,7 @@ _HOMES = {
 _DECORATORS = ("deployment", "ingress")
 
 
-class _Package(_ModuleType):
+class _ServePackage(_ModuleType):
     """This package: its names come with their first use, and `deployment` is a decorator although a module has that
     name too.
 
@@ -119,7 +119,7 @@ class _Package(_ModuleType):
         return _import_module, (self.__name__,)
 
 
-_sys.modules[__name__].__class__ = _Package
+_sys.modules[__name__].__class__ = _ServePackage
 _sys.meta_path.append(_needs.AbsentFinder())
 _isolation.workers_want("sundog.serve.processes", "pydantic", "starlette", "uvicorn")
 

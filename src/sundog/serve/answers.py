@@ -22,7 +22,7 @@ _JSON = (b"content-type", b"application/json")
 PLAIN_KINDS = (_TEXT, _BYTES, _JSON)
 
 
-class Answer(NamedTuple):
+class WholeAnswer(NamedTuple):
     """A whole response."""
 
     status: int
@@ -30,14 +30,14 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class Stream(NamedTuple):
+class StreamedAnswer(NamedTuple):
     """The beginning of a response whose rest the proxy asks for."""
 
     messages: list[Message]
     is_done: bool
 
 
-def answer_of(value: object, status: int = 200, extra: Headers | None = None) -> Answer:
+def answer_of(value: object, status: int = 200, extra: Headers | None = None) -> WholeAnswer:
     """The response for what a handler returned, which is no response object."""
     if isinstance(value, str):
         kind, body = _TEXT, value.encode()
@@ -47,7 +47,7 @@ def answer_of(value: object, status: int = 200, extra: Headers | None = None) ->
         kind, body = _BYTES, bytes(value)
     else:
         kind, body = _JSON, _as_json(value)
-    return Answer(status, [kind, (b"content-length", str(len(body)).encode()), *(extra or ())], body)
+    return WholeAnswer(status, [kind, (b"content-length", str(len(body)).encode()), *(extra or ())], body)
 
 
 def _as_json(value: object) -> bytes:
@@ -77,7 +77,7 @@ def _plain(value: object) -> object:
     return to_jsonable_python(value, fallback=fallback)
 
 
-def answer_to_error(error: BaseException, request_id: str, timeout_s: float | None = None) -> Answer:
+def answer_to_error(error: BaseException, request_id: str, timeout_s: float | None = None) -> WholeAnswer:
     """The response that tells of an error."""
     cause = getattr(error, "cause", None)
     if isinstance(error, RayTaskError) and isinstance(cause, (BackPressureError, DeploymentUnavailableError)):

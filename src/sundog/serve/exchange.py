@@ -17,7 +17,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from sundog.serve.answers import Answer, Stream
+from sundog.serve.answers import StreamedAnswer, WholeAnswer
 
 if TYPE_CHECKING:
     from starlette.types import Message, Scope
@@ -44,7 +44,9 @@ class Exchange:
         self._sent = asyncio.Event()
         self._taken = asyncio.Event()
         self._is_over = self._is_streaming = False
-        self._decided: asyncio.Future[Answer | Stream] = asyncio.get_running_loop().create_future()
+        self._decided: asyncio.Future[WholeAnswer | StreamedAnswer] = (
+            asyncio.get_running_loop().create_future()
+        )
         if self.is_socket:
             self._inbox.append({"type": "websocket.connect"})
         else:
@@ -75,7 +77,7 @@ class Exchange:
             if not self._decided.done() and len(self._outbox) == 2 and not self._is_streaming:
                 start, end = self._outbox
                 self._decided.set_result(
-                    Answer(start["status"], _headers(start), bytes(end.get("body", b"")))
+                    WholeAnswer(start["status"], _headers(start), bytes(end.get("body", b"")))
                 )
                 return
         if kind in ("http.response.body", "websocket.accept", "websocket.close") or self.is_socket:
@@ -101,7 +103,7 @@ class Exchange:
     def _begin_stream(self) -> None:
         if not self._decided.done():
             messages = self._take()
-            self._decided.set_result(Stream(messages, self._is_over and not self._outbox))
+            self._decided.set_result(StreamedAnswer(messages, self._is_over and not self._outbox))
 
     def ended(self, task: asyncio.Task[None]) -> None:
         """The app has returned, or raised."""
@@ -115,14 +117,14 @@ class Exchange:
                 self._decided.set_exception(self.error)
             elif self._outbox:
                 messages = self._take()
-                self._decided.set_result(Stream(messages, not self._outbox))
+                self._decided.set_result(StreamedAnswer(messages, not self._outbox))
             else:
                 self._decided.set_exception(RuntimeError("The ASGI app returned without a response."))
         self._sent.set()
         self._taken.set()
 
     # ------------------------------------------------------------------ the proxy's side
-    async def decided(self) -> Answer | Stream:
+    async def decided(self) -> WholeAnswer | StreamedAnswer:
         """The response, or its beginning."""
         return await self._decided
 

@@ -10,14 +10,7 @@ from enum import Enum
 from pydantic import ConfigDict, Field
 
 from sundog.serve.config import Checked
-
-
-class RequestProtocol(str, Enum):
-    """How requests come in."""
-
-    UNDEFINED = "UNDEFINED"
-    HTTP = "HTTP"
-    GRPC = "gRPC"
+from sundog.serve.rows import RequestProtocol
 
 
 class Target(Checked):

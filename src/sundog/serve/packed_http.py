@@ -12,7 +12,7 @@ import re
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, TypeAlias
 
-from sundog.serve.answers import PLAIN_KINDS, Answer, Headers, Stream
+from sundog.serve.answers import PLAIN_KINDS, Headers, StreamedAnswer, WholeAnswer
 from sundog.serve.rows import RequestMetadata
 from sundog.serve.shared_bodies import BodyPlace, BodySlot
 
@@ -100,7 +100,7 @@ def unpack_request(
     return metadata_of(request_id, internal_id, prefix, app_name), scope_of(scope, headers), body
 
 
-def pack_answer(answer: Answer, method: str) -> bytes | Answer:
+def pack_answer(answer: WholeAnswer, method: str) -> bytes | WholeAnswer:
     """An answer as bytes: status, head as it goes to the client, body. The answer itself if it does not fit."""
     status, headers, body = answer
     if len(body) > _BODY_MAX_BYTES:
@@ -133,7 +133,7 @@ def pack_answer(answer: Answer, method: str) -> bytes | Answer:
     return marshal.dumps((status, b"".join(parts), body, closes))
 
 
-def beside(answer: Answer) -> Answer:
+def beside(answer: WholeAnswer) -> WholeAnswer:
     """An answer whose long body is not copied into the pickle: the receiver finds a view in its place."""
     body = answer.body
     return answer._replace(body=PickleBuffer(body)) if len(body) > _BODY_MAX_BYTES else answer  # type: ignore[arg-type]
@@ -145,7 +145,7 @@ def piece_beside(message: Message) -> Message:
     return {**message, "body": PickleBuffer(body)} if body and len(body) > _BODY_MAX_BYTES else message
 
 
-def pack_stream(stream: Stream, method: str) -> bytes | Stream:
+def pack_stream(stream: StreamedAnswer, method: str) -> bytes | StreamedAnswer:
     """A stream that has ended before it was asked for, as bytes: each piece is a chunk of its own."""
     if not stream.is_done or stream.messages[0]["type"] != "http.response.start":
         return stream
@@ -170,14 +170,14 @@ def unpack_answer(data: bytes) -> tuple[int, bytes, bytes, bool]:
     return found
 
 
-def answer_from(data: bytes) -> Answer:
+def answer_from(data: bytes) -> WholeAnswer:
     """The same as a row."""
     status, head, body, _ = unpack_answer(data)
     lines = head.split(b"\r\n")[:-1]
     headers = [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
     if headers and headers[-1] == _CHUNKED:
-        return Answer(status, headers[:-1], _unchunked(body))
-    return Answer(status, headers, body)
+        return WholeAnswer(status, headers[:-1], _unchunked(body))
+    return WholeAnswer(status, headers, body)
 
 
 def _unchunked(data: bytes) -> bytes:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import sundog
 from sundog.exceptions import RayActorError, RayTaskError, TaskCancelledError
 from sundog.serve import client as clients
-from sundog.serve.answers import Answer, Stream, answer_of, answer_to_error
+from sundog.serve.answers import StreamedAnswer, WholeAnswer, answer_of, answer_to_error
 from sundog.serve.config import HTTPOptions
 from sundog.serve.imports import import_attr as _import_attr
 from sundog.serve.logs import AccessLog, configure
@@ -161,7 +161,7 @@ class ProxyApp:
             )
         await _write(send, answer)
 
-    async def _send_answer(self, scope: Scope, send: Send, answer: Answer, request_id: str) -> None:
+    async def _send_answer(self, scope: Scope, send: Send, answer: WholeAnswer, request_id: str) -> None:
         if scope["type"] == "websocket":
             await send(
                 {"type": "websocket.close", "code": 1011 if answer.status >= 500 else 1008, "reason": ""}
@@ -172,16 +172,16 @@ class ProxyApp:
             headers = [*headers, (REQUEST_ID_HEADER.encode(), request_id.encode("latin-1", "replace"))]
         connection = scope.get("sundog.connection")
         if connection is None or len(answer.body) > _TOGETHER_MAX_BYTES:
-            await _write(send, Answer(answer.status, headers, answer.body))
+            await _write(send, WholeAnswer(answer.status, headers, answer.body))
             return
         connection.hold()
         try:
-            await _write(send, Answer(answer.status, headers, answer.body))
+            await _write(send, WholeAnswer(answer.status, headers, answer.body))
         finally:
             connection.release()
 
 
-async def _write(send: Send, answer: Answer) -> None:
+async def _write(send: Send, answer: WholeAnswer) -> None:
     await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
     await send({"type": "http.response.body", "body": answer.body})
 
@@ -284,7 +284,7 @@ class _Request:
             feeder = None
         try:
             answer = await self._first_answer(feeder)
-            if isinstance(answer, Answer):
+            if isinstance(answer, WholeAnswer):
                 await self.app._send_answer(self.scope, self.send, answer, self.request_id)
                 return answer.status
             return await self._relay(answer)
@@ -313,7 +313,7 @@ class _Request:
                 return b"".join(parts), False
         return b"".join(parts), True
 
-    async def _first_answer(self, feeder: asyncio.Task[None] | None) -> Answer | Stream:
+    async def _first_answer(self, feeder: asyncio.Task[None] | None) -> WholeAnswer | StreamedAnswer:
         """What the replica answers, unless the client goes away first."""
         connection = self.scope.get("sundog.connection")
         if feeder is not None:
@@ -345,7 +345,7 @@ class _Request:
         if not self.ignores_disconnect and self.waiter is not None and not self.waiter.done():
             self.waiter.set_exception(_Gone())
 
-    async def _answer(self) -> Answer | Stream:
+    async def _answer(self) -> WholeAnswer | StreamedAnswer:
         call = self.call
         assert call is not None
         while True:
@@ -383,7 +383,7 @@ class _Request:
                     self._cancel()
                 return
 
-    async def _relay(self, first: Stream) -> int:
+    async def _relay(self, first: StreamedAnswer) -> int:
         """Send a stream on as it comes."""
         status = await self._send_all(first.messages, 200)
         if first.is_done:

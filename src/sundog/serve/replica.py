@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import sundog
 from sundog.serve import _needs, context
-from sundog.serve.answers import Answer, Stream, answer_of, answer_to_error
+from sundog.serve.answers import StreamedAnswer, WholeAnswer, answer_of, answer_to_error
 from sundog.serve.context import ReplicaContext, RequestContext
 from sundog.serve.deployment import DeploymentConfig
 from sundog.serve.exceptions import RayServeException
@@ -335,7 +335,7 @@ class ReplicaActor:
         scope: Scope | None = None,
         body: bytes = b"",
         more: bool = False,
-    ) -> Answer | Stream | Rejection | bytes:
+    ) -> WholeAnswer | StreamedAnswer | Rejection | bytes:
         """Run one HTTP request: its answer, or the beginning of one that is a stream. Packed: its answer, packed."""
         refused = self._refusal()
         if refused is not None:
@@ -349,13 +349,13 @@ class ReplicaActor:
                 found = shared
             body = found
             answer = await self._handle_http(meta, scope, body, False)
-            if isinstance(answer, Answer):
+            if isinstance(answer, WholeAnswer):
                 return pack_answer(answer, scope["method"])
             return pack_stream(answer, scope["method"])
         assert scope is not None
         scope["asgi"] = ASGI
         answer = await self._handle_http(meta, scope, bytes(body), more)  # type: ignore[arg-type]
-        return beside(answer) if type(answer) is Answer else answer
+        return beside(answer) if type(answer) is WholeAnswer else answer
 
     def _shared_body(self, place: BodyPlace) -> bytes | Rejection:
         """A body in a proxy's memory; a refusal if it cannot be read, or is not there any more."""
@@ -367,7 +367,7 @@ class ReplicaActor:
 
     async def _handle_http(
         self, meta: RequestMetadata, scope: Scope, body: bytes, more: bool
-    ) -> Answer | Stream:
+    ) -> WholeAnswer | StreamedAnswer:
         user = self._user
         assert user is not None
         began = self._enter(meta)
@@ -379,7 +379,7 @@ class ReplicaActor:
 
     async def _handle_plain(
         self, meta: RequestMetadata, scope: Scope, body: bytes, began: float
-    ) -> Answer | Stream:
+    ) -> WholeAnswer | StreamedAnswer:
         """A handler without an app: most answers are made without the ASGI protocol."""
         user = self._user
         assert user is not None
@@ -397,7 +397,7 @@ class ReplicaActor:
                     keeps = True
                     return await self._handle_app(meta, scope, body, False, began, result)
                 status = str(result.status_code)
-                return Answer(result.status_code, list(result.raw_headers), bytes(result.body))
+                return WholeAnswer(result.status_code, list(result.raw_headers), bytes(result.body))
             if inspect.isgenerator(result) or inspect.isasyncgen(result):
                 raise TypeError(
                     "HTTP handlers may not return a generator: return a starlette.responses.StreamingResponse of it."
@@ -420,7 +420,7 @@ class ReplicaActor:
 
     async def _handle_app(
         self, meta: RequestMetadata, scope: Scope, body: bytes, more: bool, began: float, app: ASGIApp | None
-    ) -> Answer | Stream:
+    ) -> WholeAnswer | StreamedAnswer:
         exchange = Exchange(scope, body, more)
         runs = (
             self._run_late(scope, exchange, meta)
@@ -450,7 +450,7 @@ class ReplicaActor:
             task.cancel()
             self._exchanges.pop(meta.internal_request_id, None)
             raise
-        if isinstance(answer, Stream) and not answer.is_done:
+        if isinstance(answer, StreamedAnswer) and not answer.is_done:
             self._exchanges[meta.internal_request_id] = exchange
         else:
             self._exchanges.pop(meta.internal_request_id, None)

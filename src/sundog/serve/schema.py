@@ -47,9 +47,6 @@ from sundog.serve.instance_schema import (
     DurationStats as DurationStats,
 )
 from sundog.serve.instance_schema import (
-    RequestProtocol as RequestProtocol,
-)
-from sundog.serve.instance_schema import (
     ScalingDecision as ScalingDecision,
 )
 from sundog.serve.instance_schema import (
@@ -65,6 +62,7 @@ from sundog.serve.rows import (
     ReplicaState,
 )
 from sundog.serve.rows import UNSET as _UNSET
+from sundog.serve.rows import RequestProtocol as RequestProtocol
 
 _REMOTE = ("http://", "https://", "s3://", "gs://", "azure://", "abfss://", "file://", "gcs://", "hdfs://")
 

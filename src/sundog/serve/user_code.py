@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from sundog.serve.answers import Answer, answer_to_error
+from sundog.serve.answers import WholeAnswer, answer_to_error
 from sundog.serve.exceptions import RayServeException
 from sundog.serve.imports import setting
 from sundog.serve.ingress import AsgiIngress, start_app
@@ -249,7 +249,7 @@ def _is_async(method: object) -> bool:
 def _unavailable(_request: object, error: Exception) -> object:
     from starlette.responses import Response
 
-    answer: Answer = answer_to_error(error, "")
+    answer: WholeAnswer = answer_to_error(error, "")
     return Response(
         answer.body, answer.status, {key.decode(): value.decode() for key, value in answer.headers}
     )

@@ -21,8 +21,8 @@ from sundog.accelerator_kinds import GPU
 from sundog.exceptions import RaySystemError
 from sundog.plain import field, plain
 from sundog.state import labels
-from sundog.state.nodes import NodeState
-from sundog.state.resources import CPU, Demand, Holding, Pool, demand_of, slots_of
+from sundog.state.nodes import KnownNode
+from sundog.state.resources import CPU, Demand, Holding, ResourcePool, demand_of, slots_of
 from sundog.state.shapes import Reservation
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
@@ -38,12 +38,12 @@ class Bundle:
     """One placed bundle: what it drew from its node, and the pool that leases draw from in turn."""
 
     index: int
-    node: NodeState
+    node: KnownNode
     holding: Holding
-    pool: Pool
+    pool: ResourcePool
 
 
-class NameTaken(RaySystemError, ValueError):
+class GroupNameTaken(RaySystemError, ValueError):
     """Another placement group of the namespace has the name. Ray raises a RaySystemError."""
 
 
@@ -84,7 +84,7 @@ class Group:
         todo = [index for index in range(len(self.demands)) if index not in self.bundles]
         return sorted(todo, key=lambda index: (_size(self.demands[index]), -index), reverse=True)
 
-    def accepts(self, index: int, node: NodeState) -> bool:
+    def accepts(self, index: int, node: KnownNode) -> bool:
         return index >= len(self.selectors) or labels.matches(node.labels, self.selectors[index])
 
 
@@ -146,7 +146,9 @@ class Groups:
             return False
         if (namespace, name) in self._names:
             taken = self._names[namespace, name].pg_id.hex()
-            raise NameTaken(f"the placement group name {name!r} is taken by {taken}; remove that group first")
+            raise GroupNameTaken(
+                f"the placement group name {name!r} is taken by {taken}; remove that group first"
+            )
         if strategy not in STRATEGIES:
             raise ValueError(f"unknown placement strategy {strategy!r}; valid: {', '.join(STRATEGIES)}")
         demands = [demand_of(bundle) for bundle in bundles]
@@ -166,7 +168,7 @@ class Groups:
             self._names[namespace, name] = group
         return True
 
-    def place(self, group: Group, nodes: Sequence[NodeState], now: float) -> bool:
+    def place(self, group: Group, nodes: Sequence[KnownNode], now: float) -> bool:
         """Set aside every bundle of ``group`` that has none yet, if all of them find a node now."""
         chosen = choose_nodes(group, nodes)
         if chosen is None:
@@ -175,7 +177,9 @@ class Groups:
             demand = group.demands[index]
             holding = node.pool.take(demand)
             node.set_aside.update(dict(demand))
-            group.bundles[index] = Bundle(index, node, holding, Pool(demand, slots_of(holding.pieces)))
+            group.bundles[index] = Bundle(
+                index, node, holding, ResourcePool(demand, slots_of(holding.pieces))
+            )
         group.state, group.created_at, group.reservation = CREATED, now, None
         del self._incomplete[group.pg_id]
         return True
@@ -199,7 +203,7 @@ class Groups:
             del self._groups[self._removed.popitem(last=False)[0]]
         return bundles
 
-    def node_lost(self, node: NodeState, now: float) -> None:
+    def node_lost(self, node: KnownNode, now: float) -> None:
         """Forget the bundles on ``node``; their groups look for another place."""
         for group in self._live.values():
             lost = [index for index, bundle in group.bundles.items() if bundle.node is node]
@@ -212,8 +216,8 @@ class Groups:
 
 
 def choose_nodes(
-    group: Group, nodes: Sequence[NodeState], *, empty: bool = False
-) -> dict[int, NodeState] | None:
+    group: Group, nodes: Sequence[KnownNode], *, empty: bool = False
+) -> dict[int, KnownNode] | None:
     """Return bundle → node for every unplaced bundle, or None when they cannot all be placed now.
 
     ``empty`` plans as if nothing else used the nodes: whether, and where, the group could ever be.
@@ -223,9 +227,9 @@ def choose_nodes(
     return _choose(group, nodes, empty=empty)
 
 
-def _in_one_domain(group: Group, nodes: Sequence[NodeState], *, empty: bool) -> dict[int, NodeState] | None:
+def _in_one_domain(group: Group, nodes: Sequence[KnownNode], *, empty: bool) -> dict[int, KnownNode] | None:
     """Try the nodes of one value of the group's label after the other; where a part of it is already, only there."""
-    domains: dict[str, list[NodeState]] = {}
+    domains: dict[str, list[KnownNode]] = {}
     for node in nodes:
         if group.topology in node.labels:
             domains.setdefault(node.labels[group.topology], []).append(node)
@@ -235,7 +239,7 @@ def _in_one_domain(group: Group, nodes: Sequence[NodeState], *, empty: bool) -> 
     return next((plan for plan in plans if plan is not None), None)
 
 
-def _choose(group: Group, nodes: Sequence[NodeState], *, empty: bool) -> dict[int, NodeState] | None:
+def _choose(group: Group, nodes: Sequence[KnownNode], *, empty: bool) -> dict[int, KnownNode] | None:
     todo = group.unplaced()
     twins = [(node, node.pool.copy(empty=empty)) for node in nodes if not node.draining]
     used = [bundle.node for bundle in group.bundles.values()]
@@ -251,10 +255,10 @@ def _choose(group: Group, nodes: Sequence[NodeState], *, empty: bool) -> dict[in
     return _spread(group, todo, twins, used)
 
 
-Twins = list[tuple[NodeState, Pool]]
+Twins = list[tuple[KnownNode, ResourcePool]]
 
 
-def _on_one(group: Group, todo: list[int], twins: Twins) -> dict[int, NodeState] | None:
+def _on_one(group: Group, todo: list[int], twins: Twins) -> dict[int, KnownNode] | None:
     for node, pool in twins:
         trial = pool.copy()
         if all(_draw(group, index, node, trial) for index in todo):
@@ -262,8 +266,8 @@ def _on_one(group: Group, todo: list[int], twins: Twins) -> dict[int, NodeState]
     return None
 
 
-def _on_few(group: Group, todo: list[int], twins: Twins) -> dict[int, NodeState] | None:
-    chosen: dict[int, NodeState] = {}
+def _on_few(group: Group, todo: list[int], twins: Twins) -> dict[int, KnownNode] | None:
+    chosen: dict[int, KnownNode] = {}
     left, twins = list(todo), list(twins)
     while left and twins:
         takes: list[tuple[int, int, list[int]]] = []
@@ -280,9 +284,9 @@ def _on_few(group: Group, todo: list[int], twins: Twins) -> dict[int, NodeState]
 
 
 def _spread(
-    group: Group, todo: list[int], twins: Twins, used: list[NodeState]
-) -> dict[int, NodeState] | None:
-    chosen: dict[int, NodeState] = {}
+    group: Group, todo: list[int], twins: Twins, used: list[KnownNode]
+) -> dict[int, KnownNode] | None:
+    chosen: dict[int, KnownNode] = {}
     loads = {node.node_id: used.count(node) for node, _ in twins}
     for index in todo:
         for node, pool in sorted(twins, key=lambda twin: (loads[twin[0].node_id], twin[1].used_share())):
@@ -295,7 +299,7 @@ def _spread(
     return chosen
 
 
-def _match(group: Group, todo: list[int], twins: Twins) -> dict[int, NodeState] | None:
+def _match(group: Group, todo: list[int], twins: Twins) -> dict[int, KnownNode] | None:
     """Give each bundle a node of its own: a bipartite matching by augmenting paths."""
     fits = {
         index: [
@@ -321,7 +325,7 @@ def _match(group: Group, todo: list[int], twins: Twins) -> dict[int, NodeState] 
     return {index: twins[slot][0] for slot, index in taken.items()}
 
 
-def _draw(group: Group, index: int, node: NodeState, pool: Pool) -> bool:
+def _draw(group: Group, index: int, node: KnownNode, pool: ResourcePool) -> bool:
     demand = group.demands[index]
     if not group.accepts(index, node) or not pool.fits(demand, group):
         return False

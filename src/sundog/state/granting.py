@@ -29,8 +29,8 @@ from sundog.state.instructions import (
     StartWorker,
     StopWorker,
 )
-from sundog.state.nodes import Lease, NodeState, Worker
-from sundog.state.resources import Pool, from_units
+from sundog.state.nodes import KnownNode, Lease, Worker
+from sundog.state.resources import ResourcePool, from_units
 from sundog.state.shapes import SpecQueue, Want
 from sundog.state.tenants import Tenants
 
@@ -44,7 +44,7 @@ class Granting:
     def __init__(self, starting_max: int, worker_max: int) -> None:
         self._starting_max = starting_max
         self._worker_max = worker_max
-        self._nodes: dict[bytes, NodeState] = {}
+        self._nodes: dict[bytes, KnownNode] = {}
         self._workers: dict[bytes, Worker] = {}
         self._gone: OrderedDict[bytes, None] = OrderedDict()
         self._leases: dict[int, Lease] = {}
@@ -54,7 +54,7 @@ class Granting:
         self._shapes: dict[LeaseSpec, SpecQueue] = {}
         self._waiting: dict[SpecQueue, None] = {}
         self._groups = Groups()
-        self._reserved: list[Pool] = []
+        self._reserved: list[ResourcePool] = []
         self._lease_count = 0
         self._turns = 0
         self.tenants = Tenants()
@@ -237,7 +237,7 @@ class Granting:
             self._start_workers(node, now, out)
         return True
 
-    def _allowed(self, shape: SpecQueue, pool: Pool, now: float) -> Want | None:
+    def _allowed(self, shape: SpecQueue, pool: ResourcePool, now: float) -> Want | None:
         """The first want in turn that may have a lease from this pool: one that is held back holds up no other."""
         tenants, gate = self.tenants, self.gate
         for want in shape:
@@ -316,7 +316,7 @@ class Granting:
             worker.node.drop_pending(lease)
             self._grant(lease, worker, now, out)
 
-    def _start_workers(self, node: NodeState, now: float, out: list[Instruction]) -> None:
+    def _start_workers(self, node: KnownNode, now: float, out: list[Instruction]) -> None:
         """Start what the assigned leases of ``node`` lack, within bounds, in turn for each env_key."""
         started = True
         while started and node.starting_count < self._starting_max:
@@ -335,17 +335,17 @@ class Granting:
                 out.append(StartWorker(node.node_id, env_key))
                 started = True
 
-    def _full(self, node: NodeState) -> bool:
+    def _full(self, node: KnownNode) -> bool:
         return self._worker_max > 0 and node.process_count() >= self._worker_max
 
-    def _evict(self, node: NodeState, out: list[Instruction]) -> bool:
+    def _evict(self, node: KnownNode, out: list[Instruction]) -> bool:
         """Stop the longest idle worker, which suits no want; whether there was one."""
         if not node.idle:
             return False
         self._stop(node.idle[next(iter(node.idle))], "room for another environment", out)
         return True
 
-    def _start_ended(self, node: NodeState, env_key: str) -> bool:
+    def _start_ended(self, node: KnownNode, env_key: str) -> bool:
         count = node.starting.get(env_key, 0)
         if count == 0:
             return False
@@ -373,7 +373,7 @@ class Granting:
         if len(self._gone) > GONE_KEPT:
             self._gone.popitem(last=False)
 
-    def _reclaim_process(self, node: NodeState, now: float, out: list[Instruction]) -> None:
+    def _reclaim_process(self, node: KnownNode, now: float, out: list[Instruction]) -> None:
         """All processes that may exist are taken, and a request waits: ask for one back, once a second."""
         if not node.pending or not self._full(node) or node.starting_count or node.idle:
             return

@@ -46,8 +46,8 @@ from sundog.state.instructions import (
     StartWorker,
     StopWorker,
 )
-from sundog.state.nodes import Backoff, NodeState, Worker
-from sundog.state.resources import Pool, demand_of
+from sundog.state.nodes import Backoff, KnownNode, Worker
+from sundog.state.resources import ResourcePool, demand_of
 from sundog.state.shapes import Want
 from sundog.state.status import (
     GroupRow,
@@ -131,7 +131,7 @@ class Leases(Granting):
         """A machine joined with these resources."""
         if node_id in self._nodes:
             return []
-        self._nodes[node_id] = NodeState(node_id, Pool(demand_of(totals)), dict(labels or {}))
+        self._nodes[node_id] = KnownNode(node_id, ResourcePool(demand_of(totals)), dict(labels or {}))
         out: list[Instruction] = []
         self._topology_changed(out)
         self._schedule_all(now, out)
@@ -426,7 +426,7 @@ class Leases(Granting):
             self._reclaim_process(node, now, out)
         return out
 
-    def _collect_idle(self, node: NodeState, now: float, out: list[Instruction]) -> None:
+    def _collect_idle(self, node: KnownNode, now: float, out: list[Instruction]) -> None:
         for worker in list(node.idle.values())[: max(0, len(node.idle) - self._keep)]:
             if now - worker.idle_since < self._idle_worker_s:
                 break  # the remaining workers have been idle for less time

@@ -11,14 +11,14 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable
 
 from sundog.plain import field, plain
-from sundog.state.resources import Holding, Pool
+from sundog.state.resources import Holding, ResourcePool
 from sundog.state.shapes import SpecQueue, Want
 
 
 @plain(eq=False)
 class Worker:
     worker: bytes
-    node: NodeState
+    node: KnownNode
     env_key: str
     lease: Lease | None = None
     blocked: bool = False
@@ -45,8 +45,8 @@ class Lease:
     key: Hashable
     shape: SpecQueue
     want: Want
-    node: NodeState
-    pool: Pool
+    node: KnownNode
+    pool: ResourcePool
     holding: Holding
     since: float
     worker: Worker | None = None
@@ -71,9 +71,9 @@ class Backoff:
 
 
 @plain(eq=False)
-class NodeState:
+class KnownNode:
     node_id: bytes
-    pool: Pool
+    pool: ResourcePool
     labels: dict[str, str]
     set_aside: Counter[str] = field(default_factory=Counter)
     """Units drawn from the pool by bundles of placement groups."""

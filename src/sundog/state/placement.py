@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from sundog.state import labels
 from sundog.state.bundles import CREATED, REMOVED, Groups
 from sundog.state.instructions import GROUP_REMOVED
-from sundog.state.nodes import NodeState
-from sundog.state.resources import Pool, describe
+from sundog.state.nodes import KnownNode
+from sundog.state.resources import ResourcePool, describe
 from sundog.state.shapes import SpecQueue
 
 PACK_UNTIL = 0.5
@@ -24,7 +24,7 @@ scheduler_spread_threshold says another."""
 Conditions = Iterable[tuple[object, ...]]
 
 
-def find_candidates(shape: SpecQueue, nodes: Mapping[bytes, NodeState], groups: Groups) -> None:
+def find_candidates(shape: SpecQueue, nodes: Mapping[bytes, KnownNode], groups: Groups) -> None:
     """Set where ``shape`` may run among these nodes and groups, or why it may not."""
     shape.candidates, shape.tiers, shape.infeasible, shape.waiting_for = [], [], "", ""
     if any(node.draining for node in nodes.values()):
@@ -44,12 +44,12 @@ def find_candidates(shape: SpecQueue, nodes: Mapping[bytes, NodeState], groups: 
 
 def _anywhere(
     shape: SpecQueue,
-    nodes: Mapping[bytes, NodeState],
+    nodes: Mapping[bytes, KnownNode],
     hard: tuple[tuple[object, ...], ...] = (),
     soft: tuple[tuple[object, ...], ...] = (),
 ) -> None:
     spec = shape.spec
-    allowed: list[NodeState] = []
+    allowed: list[KnownNode] = []
     for selector in (spec.label_selector, *spec.fallbacks):
         conditions = hard + selector
         found = [node for node in nodes.values() if not conditions or labels.matches(node.labels, conditions)]
@@ -69,7 +69,7 @@ def _anywhere(
         shape.infeasible = f"no node has {describe(shape.need)} in total"
 
 
-def _on_node(shape: SpecQueue, nodes: Mapping[bytes, NodeState]) -> None:
+def _on_node(shape: SpecQueue, nodes: Mapping[bytes, KnownNode]) -> None:
     _, node_id, soft, *full = (
         shape.spec.strategy
     )  # what to do while the node is full: "wait", "spill" or "fail"
@@ -113,7 +113,7 @@ def _in_group(shape: SpecQueue, groups: Groups) -> None:
         shape.infeasible = f"placement group {group.pg_id.hex()} has {count} bundles, none with index {index}"
         return
     wanted = range(count) if index == -1 else (index,)
-    if not any(Pool(group.demands[i]).could_fit(shape.need) for i in wanted):
+    if not any(ResourcePool(group.demands[i]).could_fit(shape.need) for i in wanted):
         which = "bundle" if index == -1 else f"bundle {index}"
         shape.infeasible = f"no {which} of placement group {group.pg_id.hex()} has {describe(shape.need)}"
         return
@@ -123,7 +123,9 @@ def _in_group(shape: SpecQueue, groups: Groups) -> None:
         shape.waiting_for = "its placement group to be placed"
 
 
-def choose(shape: SpecQueue, now: float, pack_until: float = PACK_UNTIL) -> tuple[Pool, NodeState] | None:
+def choose(
+    shape: SpecQueue, now: float, pack_until: float = PACK_UNTIL
+) -> tuple[ResourcePool, KnownNode] | None:
     """Return the pool, among those with room for ``shape`` now, that it should draw from."""
     candidates, need = shape.candidates, shape.need
     if len(candidates) == 1:
@@ -139,8 +141,8 @@ def choose(shape: SpecQueue, now: float, pack_until: float = PACK_UNTIL) -> tupl
 
 
 def _rank(
-    shape: SpecQueue, open_now: list[tuple[Pool, NodeState]], pack_until: float
-) -> tuple[Pool, NodeState]:
+    shape: SpecQueue, open_now: list[tuple[ResourcePool, KnownNode]], pack_until: float
+) -> tuple[ResourcePool, KnownNode]:
     kind, spec = shape.spec.strategy[0], shape.spec
     if not shape.with_gpu:
         # A request without GPUs leaves nodes with GPUs to requests that need them, if possible.

@@ -1,7 +1,7 @@
 """Logical resources: whole-number arithmetic, pools that are drawn from, and ids of what comes in pieces.
 
 Owns: the conversion between the user's floats and the integers used inside (one unit is 1e-4, so sums never
-drift), and ``Pool``: what a node, or one bundle of a placement group, has, and what of it is free right now.
+drift), and ``ResourcePool``: what a node, or one bundle of a placement group, has, and what of it is free right now.
 Refuses: any policy. Which request may draw, and from which pool, is decided in ``leases.py``.
 Runs in the node program, on its only thread; the simulator runs it in tests.
 """
@@ -121,7 +121,7 @@ def _numbered(units: int) -> dict[int, int]:
     return slots
 
 
-class Pool:
+class ResourcePool:
     """Resources that leases draw from: those of a node, or those set aside for one bundle.
 
     ``free`` may be negative for CPU alone, after ``force_cpu`` (a worker that wakes from a blocking get
@@ -144,9 +144,9 @@ class Pool:
         self.reserved_for: object | None = None
         self.reserved: dict[str, int] = {}
 
-    def copy(self, *, empty: bool = False) -> Pool:
+    def copy(self, *, empty: bool = False) -> ResourcePool:
         """Return a pool to plan on: as it is now, or (``empty``) as if nothing had been drawn."""
-        twin = Pool(tuple(self.totals.items()), self.slots)
+        twin = ResourcePool(tuple(self.totals.items()), self.slots)
         if not empty:
             twin.free = dict(self.free)
             twin.slots_free = {name: dict(pieces) for name, pieces in self.slots_free.items()}
@@ -231,7 +231,7 @@ class Pool:
         if units:
             self.free[CPU] -= units
 
-    def absorb(self, other: Pool) -> None:
+    def absorb(self, other: ResourcePool) -> None:
         """Take back what is free in ``other``, a bundle cut from this pool that is being dissolved."""
         for name, units in other.free.items():
             self.free[name] += units

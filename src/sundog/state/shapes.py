@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from sundog.accelerator_kinds import KINDS
 from sundog.plain import field, plain
 from sundog.state.instructions import LeaseSpec
-from sundog.state.resources import Demand, Pool, at_least_both, demand_of
+from sundog.state.resources import Demand, ResourcePool, at_least_both, demand_of
 
 if TYPE_CHECKING:
-    from sundog.state.nodes import Lease, NodeState
+    from sundog.state.nodes import KnownNode, Lease
 
 
 @plain(eq=False)
@@ -81,8 +81,10 @@ class SpecQueue:
         self.with_gpu = any(name in KINDS for name, _ in self.hold)
         self.need: Demand = at_least_both(self.hold, demand_of(spec.placement))
         self.epoch = -1  # of the topology that the next four were worked out for
-        self.candidates: list[tuple[Pool, NodeState]] = []
-        self.tiers: list[list[tuple[Pool, NodeState]]] = []  # of the candidates: the first with room is taken
+        self.candidates: list[tuple[ResourcePool, KnownNode]] = []
+        self.tiers: list[
+            list[tuple[ResourcePool, KnownNode]]
+        ] = []  # of the candidates: the first with room is taken
         self.infeasible = ""
         self.waiting_for = ""
         self.reservation: Reservation | None = None

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sundog.state.bundles import PENDING, Group
-from sundog.state.nodes import NodeState
-from sundog.state.resources import CPU, Demand, Pool, from_units
+from sundog.state.nodes import KnownNode
+from sundog.state.resources import CPU, Demand, ResourcePool, from_units
 from sundog.state.shapes import Want
 from sundog.state.wait_facts import Holder, Lack, Shortage
 
@@ -36,7 +36,7 @@ def of_want(want: Want, groups: Iterable[Group]) -> Shortage | None:
     return Shortage(tuple(places))
 
 
-def of_group(group: Group, nodes: list[NodeState], groups: Iterable[Group]) -> Shortage | None:
+def of_group(group: Group, nodes: list[KnownNode], groups: Iterable[Group]) -> Shortage | None:
     """What a placement group that waits for a place lacks: only where even the sum of all its bundles is too much.
 
     With one node that is exact for every strategy but STRICT_SPREAD; with several, a group that does not fit in
@@ -58,7 +58,7 @@ def of_group(group: Group, nodes: list[NodeState], groups: Iterable[Group]) -> S
 
 
 def _lacks(
-    pool: Pool, node: NodeState, need: Demand, missing: dict[str, int], groups: list[Group]
+    pool: ResourcePool, node: KnownNode, need: Demand, missing: dict[str, int], groups: list[Group]
 ) -> tuple[Lack, ...]:
     asked = dict(need)
     lacks = []
@@ -70,7 +70,7 @@ def _lacks(
     return tuple(lacks)
 
 
-def _holders(pool: Pool, node: NodeState, name: str, groups: list[Group]) -> Iterator[Holder]:
+def _holders(pool: ResourcePool, node: KnownNode, name: str, groups: list[Group]) -> Iterator[Holder]:
     for lease in node.leases.values():
         if lease.pool is not pool or (name == CPU and lease.cpu_lent):
             continue

@@ -2,7 +2,7 @@
 
 Owns: the choice of the pool that is kept for a starving request, the windows for which it is kept, and the
 choice of the leases to ask back. Refuses: granting; ``leases.py`` does that, and honours
-``Pool.reserved_for``. Runs in the node program, on its only thread, from ``Leases.tick``.
+``ResourcePool.reserved_for``. Runs in the node program, on its only thread, from ``Leases.tick``.
 
 A request starves when it has waited ``PATIENCE_S`` for resources that its nodes do have in total. Requests
 are looked at by age, the oldest first, so the oldest always gets its reservation, is met, and makes room
@@ -17,8 +17,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from sundog.state.bundles import Group, choose_nodes
 from sundog.state.instructions import Reclaim
-from sundog.state.nodes import Lease, NodeState
-from sundog.state.resources import CPU, Demand, Pool
+from sundog.state.nodes import KnownNode, Lease
+from sundog.state.resources import CPU, Demand, ResourcePool
 from sundog.state.shapes import Reservation, SpecQueue, Want
 
 PATIENCE_S = 0.2
@@ -26,7 +26,7 @@ ROUND_S = 1.0
 WINDOW_S = 5.0
 WINDOW_MAX_S = 80.0
 
-Claims = list[tuple[Pool, NodeState, Demand]]
+Claims = list[tuple[ResourcePool, KnownNode, Demand]]
 Held = Mapping[tuple[bytes, Hashable], int]
 """(owner, key) → leases that it has."""
 
@@ -34,8 +34,8 @@ Held = Mapping[tuple[bytes, Hashable], int]
 def reserve(
     shapes: Iterable[SpecQueue],
     groups: Iterable[Group],
-    nodes: Sequence[NodeState],
-    reserved: list[Pool],
+    nodes: Sequence[KnownNode],
+    reserved: list[ResourcePool],
     held: Held,
     now: float,
     entitled: Callable[[Want], bool] = lambda _want: True,
@@ -109,7 +109,7 @@ def _paused(holder: SpecQueue | Group, now: float) -> bool:
 
 
 def _claim_of_shape(shape: SpecQueue, before: Mapping[int, object]) -> Claims:
-    best: tuple[tuple[bool, int], Pool, NodeState] | None = None
+    best: tuple[tuple[bool, int], ResourcePool, KnownNode] | None = None
     for pool, node in shape.candidates:
         if pool.reserved_for is not None or not _without_permanent(pool, node, shape.need):
             continue
@@ -122,13 +122,13 @@ def _claim_of_shape(shape: SpecQueue, before: Mapping[int, object]) -> Claims:
     return [(best[1], best[2], shape.need)]
 
 
-def _claims_of_group(group: Group, nodes: Sequence[NodeState]) -> Claims:
+def _claims_of_group(group: Group, nodes: Sequence[KnownNode]) -> Claims:
     free_nodes = [node for node in nodes if node.pool.reserved_for is None]
     chosen = choose_nodes(group, free_nodes, empty=True)
     if chosen is None:
         return []
     sums: dict[bytes, Counter[str]] = {}
-    by_id: dict[bytes, NodeState] = {}
+    by_id: dict[bytes, KnownNode] = {}
     for index, node in chosen.items():
         by_id[node.node_id] = node
         sums.setdefault(node.node_id, Counter()).update(dict(group.demands[index]))
@@ -138,7 +138,7 @@ def _claims_of_group(group: Group, nodes: Sequence[NodeState]) -> Claims:
     return claims if all(_without_permanent(pool, node, need) for pool, node, need in claims) else []
 
 
-def _without_permanent(pool: Pool, node: NodeState, need: Demand) -> bool:
+def _without_permanent(pool: ResourcePool, node: KnownNode, need: Demand) -> bool:
     """Whether ``need`` fits once all that ever ends has ended: else keeping room would idle the node."""
     left = Counter(pool.totals)
     if pool is node.pool:
@@ -178,8 +178,8 @@ def reclaim(
 
 
 def _ask_back(
-    pool: Pool,
-    node: NodeState,
+    pool: ResourcePool,
+    node: KnownNode,
     missing: dict[str, int],
     floor: int,
     owned: Mapping[bytes, Mapping[int, Lease]],

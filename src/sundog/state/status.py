@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from sundog.plain import plain
 from sundog.state.bundles import CREATED, REMOVED, Group, choose_nodes
 from sundog.state.instructions import LeaseSpec
-from sundog.state.nodes import Lease, NodeState
+from sundog.state.nodes import KnownNode, Lease
 from sundog.state.resources import Demand, from_units
 from sundog.state.shapes import Want
 
@@ -154,7 +154,7 @@ def held_rows(leases: Iterable[Lease], now: float) -> list[HeldRow]:
     return rows
 
 
-def group_rows(groups: Iterable[Group], nodes: list[NodeState]) -> list[GroupRow]:
+def group_rows(groups: Iterable[Group], nodes: list[KnownNode]) -> list[GroupRow]:
     rows = []
     for group in groups:
         placed = tuple(

@@ -36,8 +36,8 @@ from sundog.state.store_steps import (
     Evict,
     Granted,
     Here,
-    Refused,
     Restore,
+    RoomRefused,
     Scan,
     Seen,
     Spill,
@@ -248,7 +248,7 @@ class Store:
             askers, entry.askers = entry.askers, []
             return [Here(process, number, entry.place, False) for process, number in askers]
         tenant = want.tenant if not self.quotas.fits(want.tenant, want.need) else ""
-        return [Refused(want.process, want.number, not self.fallback, tenant)]
+        return [RoomRefused(want.process, want.number, not self.fallback, tenant)]
 
     # ------------------------------------------------------------------ rounds
     def _begin(self, now: float) -> list[Step]:

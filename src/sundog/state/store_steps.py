@@ -28,7 +28,7 @@ class Granted(NamedTuple):
     amount: int
 
 
-class Refused(NamedTuple):
+class RoomRefused(NamedTuple):
     """Tell a process that there is no room: write to disk, or (`full`) fail."""
 
     process: bytes
@@ -91,4 +91,4 @@ class Delete(NamedTuple):
     url: str
 
 
-Step = Granted | Refused | Trim | Collect | Scan | Spill | Evict | Restore | Here | Delete
+Step = Granted | RoomRefused | Trim | Collect | Scan | Spill | Evict | Restore | Here | Delete

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from sundog.plain import plain
-from sundog.state.nodes import Lease, NodeState
-from sundog.state.resources import CPU, Pool, from_units, to_units
+from sundog.state.nodes import KnownNode, Lease
+from sundog.state.resources import CPU, ResourcePool, from_units, to_units
 from sundog.state.shapes import SpecQueue, Want
 from sundog.state.starvation import may_ask_back
 
@@ -117,7 +117,7 @@ class Tenants:
         self.cpu[found[0]] += units - found[1]
 
     def returned(
-        self, lease: Lease, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue], now: float
+        self, lease: Lease, nodes: Iterable[KnownNode], waiting: Iterable[SpecQueue], now: float
     ) -> None:
         """An owner gives a lease back by itself; called before `gave`. If its tenant is within its share, keep it."""
         tenant, units = lease.want.job, lease.holding.cpu
@@ -131,7 +131,12 @@ class Tenants:
 
     # ------------------------------------------------------------------ which may have more
     def keeps_from(
-        self, want: Want, pool: Pool, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue], now: float
+        self,
+        want: Want,
+        pool: ResourcePool,
+        nodes: Iterable[KnownNode],
+        waiting: Iterable[SpecQueue],
+        now: float,
     ) -> str:
         """Why a want beyond its tenant's share must leave what is free to tenants that have just returned it; or ""."""
         if not self._kept:
@@ -184,7 +189,7 @@ class Tenants:
             )
         return ""
 
-    def entitled(self, want: Want, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue]) -> bool:
+    def entitled(self, want: Want, nodes: Iterable[KnownNode], waiting: Iterable[SpecQueue]) -> bool:
         """Whether a tenant may have others asked to make room for it: it has nothing, or less than its share."""
         if not self.several():
             return True
@@ -192,7 +197,7 @@ class Tenants:
         return not used or used + need <= self._share(want.job, nodes, waiting)
 
     def to_ask_back(
-        self, want: Want, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue]
+        self, want: Want, nodes: Iterable[KnownNode], waiting: Iterable[SpecQueue]
     ) -> list[Lease]:
         """Leases of tenants with more than their share, to be asked back for a tenant with less. The oldest first.
 
@@ -223,7 +228,7 @@ class Tenants:
                 chosen.append(lease)
         return chosen
 
-    def _takers(self, nodes: list[NodeState], pools: set[int], but: str) -> list[Lease]:
+    def _takers(self, nodes: list[KnownNode], pools: set[int], but: str) -> list[Lease]:
         found = [
             lease
             for node in nodes
@@ -233,7 +238,7 @@ class Tenants:
         ]
         return sorted(found, key=lambda lease: (-self.rank(lease.want), lease.lease))
 
-    def _share(self, tenant: str, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue]) -> float:
+    def _share(self, tenant: str, nodes: Iterable[KnownNode], waiting: Iterable[SpecQueue]) -> float:
         """Units of CPU that a tenant is entitled to, among the tenants that have or want any."""
         total = sum(node.pool.totals.get(CPU, 0) for node in nodes)
         active = {tenant, *self.cpu, *self._kept, *(want.job for shape in waiting for want in shape)}

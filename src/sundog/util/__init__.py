@@ -102,7 +102,7 @@ def __getattr__(name: str) -> object:
     return value
 
 
-class _Package(ModuleType):
+class _UtilPackage(ModuleType):
     """This package, where `placement_group` is a function although a module has that name too.
 
     The import system puts every submodule it loads, under any alias, into its package; here that would
@@ -119,7 +119,7 @@ class _Package(ModuleType):
         return importlib.import_module, (self.__name__,)
 
 
-sys.modules[__name__].__class__ = _Package
+sys.modules[__name__].__class__ = _UtilPackage
 
 
 def __dir__() -> list[str]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sundog.state.lease_spec import LeaseSpec
     from sundog.state.wait_facts import Report
     from sundog.wire.cause import Cause
-    from sundog.wire.dicts import Registration, Session
+    from sundog.wire.dicts import Registration, SessionFacts
     from sundog.wire.pauses import Pause, Trigger
     from sundog.wire.profiles import ProfileSpec
 
@@ -324,7 +324,7 @@ class Rpc(ToNode):
 class Welcome(FromNode):
     """To a driver that joins: session, job id, namespace, and the settings that the session was started with."""
 
-    session: Session
+    session: SessionFacts
     job_id: bytes
     namespace: str
     settings: dict[str, object]
@@ -429,7 +429,7 @@ class PeerOpened(FromNode, fds=1):
     process: bytes
 
 
-class ActorState(FromNode):
+class ActorChanged(FromNode):
     """To callers: an actor's state changed: worker, incarnation, cause, pid."""
 
     actor_id: bytes

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sundog.wire.inspect import Inspect
 
 
-class Session(TypedDict, total=False):
+class SessionFacts(TypedDict, total=False):
     """What every program of a session knows of it. The first four are there from the start."""
 
     name: str
@@ -35,7 +35,7 @@ class Session(TypedDict, total=False):
 class NodeParams(TypedDict):
     """What the program of a node is started with."""
 
-    session: Session
+    session: SessionFacts
     node_id: str
     config: JsonObject  # the fields of `Config`
     resources: dict[str, float]
@@ -51,7 +51,7 @@ class NodeParams(TypedDict):
 class WorkerCommon(TypedDict):
     """What all workers of a job on one node have in common."""
 
-    session: Session
+    session: SessionFacts
     job: JobSpec
     config: JsonObject  # the fields of `Config`
 

@@ -45,7 +45,7 @@ class StackFrame(NamedTuple):
     ours: bool = False  # of sundog's own code
 
 
-class Call(NamedTuple):
+class RunningCall(NamedTuple):
     """A task or call that runs in a process."""
 
     task_id: str
@@ -59,7 +59,7 @@ class Stack(NamedTuple):
 
     name: str
     frames: tuple[StackFrame, ...]
-    call: Call | None = None
+    call: RunningCall | None = None
     ours: bool = False  # a thread that sundog started for itself
     omitted: int = 0  # frames in the middle of a deep recursion that are left out
     waits_for: str = ""  # of an asyncio task: what it awaits at the end of its chain
@@ -71,7 +71,7 @@ class ProcessStacks(NamedTuple):
 
     threads: tuple[Stack, ...]
     tasks: tuple[Stack, ...] = ()  # of event loops
-    calls: tuple[Call, ...] = ()  # what runs there, whichever thread or loop it is in
+    calls: tuple[RunningCall, ...] = ()  # what runs there, whichever thread or loop it is in
     tasks_omitted: int = 0
 
 
@@ -88,7 +88,7 @@ class WaitingTasks(NamedTuple):
 class Pulse(NamedTuple):
     """What one process does now: the calls that run in it, and its own tasks that have not ended."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[RunningCall, ...]
     waiting: tuple[WaitingTasks, ...]
     nested: int = 0  # children that run in the process of the waiting task, nested
 

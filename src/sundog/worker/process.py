@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
     from sundog.owner.core import Owner
     from sundog.wire.dicts import WorkerCommon, WorkerSpec
-    from sundog.wire.looks import Call
+    from sundog.wire.looks import RunningCall
 
 
 _executor: Executor | None = None
@@ -189,7 +189,7 @@ def _serve(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_
     return executor.exit_code
 
 
-def _call_of(frame: FrameType) -> Call | None:
+def _call_of(frame: FrameType) -> RunningCall | None:
     from sundog.worker.running import call_of  # loaded when this process is inspected for the first time
 
     return call_of(frame)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import FrameType
 
 from sundog.owner import context
-from sundog.wire.looks import Call
+from sundog.wire.looks import RunningCall
 from sundog.worker.actor_life import ActorLife
 from sundog.worker.async_actor import AsyncServing
 from sundog.worker.executor import Executor
@@ -18,14 +18,14 @@ _CALLS = (Executor.run.__code__, Executor._run_any.__code__, AsyncServing._one._
 _CONSTRUCTOR = ActorLife._construct.__code__
 
 
-def call_of(frame: FrameType) -> Call | None:
+def call_of(frame: FrameType) -> RunningCall | None:
     """The call that this frame runs; None if the frame runs no call, or the call has not begun."""
     code = frame.f_code
     if code is _CONSTRUCTOR:
         found = frame.f_locals
         if "start" not in found:
             return None
-        return Call(
+        return RunningCall(
             found["actor_id"].hex(),
             f"{context.facts.actor_class}.__init__",
             found["start"],
@@ -39,4 +39,4 @@ def call_of(frame: FrameType) -> Call | None:
         return None
     if context.facts.actor_class and isinstance(found.get("what"), str):
         name = f"{context.facts.actor_class}.{found['what']}" if name == found["what"] else name
-    return Call(found["task_id"].hex(), name, start, found.get("attempt", 0))
+    return RunningCall(found["task_id"].hex(), name, start, found.get("attempt", 0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sundog.dashboard.facts import Fact
 from sundog.dashboard.page.lists import _cause, event_row, short_line, worker_rows
 from sundog.observe.activity import Activity, WorkerActivity
-from sundog.wire.looks import Call, Who
+from sundog.wire.looks import RunningCall, Who
 
 if TYPE_CHECKING:
     from sundog.dashboard.facts import FactData
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def test_a_worker_shows_what_it_runs_and_its_memory(tmp_path: object) -> None:
     who = Who(12, "ab", "worker", "leased", "01", 0.0)
-    seen = WorkerActivity(who, (Call("t1", "f", 5.0),), core_share=0.5, rss_bytes=100, own_bytes=60)
+    seen = WorkerActivity(who, (RunningCall("t1", "f", 5.0),), core_share=0.5, rss_bytes=100, own_bytes=60)
     listed = [
         {
             "worker_id": "cd",

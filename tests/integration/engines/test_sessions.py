@@ -25,7 +25,7 @@ from sundog.wire.requests import Status
 from tests.integration import drivers
 
 if TYPE_CHECKING:
-    from sundog.wire.dicts import Session
+    from sundog.wire.dicts import SessionFacts
 
 Start = Callable[..., ModuleType]
 
@@ -310,7 +310,7 @@ def test_a_session_that_is_starting_is_waited_for_while_its_lock_is_held(
 ) -> None:
     session, lock = sessions.make_session(Config(temp_dir=str(tmp_path), shm_dir=str(tmp_path)))
     address = {"auto": "auto", "name": session["name"], "path": session["path"]}[by]
-    facts: Session = {**session, "node_pid": 1, "node_id": b""}
+    facts: SessionFacts = {**session, "node_pid": 1, "node_id": b""}
     monkeypatch.setattr(sessions.time, "sleep", lambda _: publish(facts, {}, persistent=True))
     assert sessions.resolve(address, str(tmp_path)).path == session["path"]
     withdraw(session["path"])

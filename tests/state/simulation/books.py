@@ -13,8 +13,8 @@ from sundog.state import actors as A
 from sundog.state import placement
 from sundog.state.actors import Actors
 from sundog.state.leases import Grant, Infeasible, Leases, LeaseSpec
-from sundog.state.nodes import NodeState
-from sundog.state.resources import CPU, UNIT, Holding, Pool, to_units
+from sundog.state.nodes import KnownNode
+from sundog.state.resources import CPU, UNIT, Holding, ResourcePool, to_units
 
 REMOVED_GROUP = "removed"
 
@@ -244,9 +244,9 @@ class Books:
             assert row.state in (A.ALIVE, A.DEAD) or row.asked, f"{row} hangs"
 
 
-def check_node(leases: Leases, node: NodeState) -> None:
+def check_node(leases: Leases, node: KnownNode) -> None:
     """The pools of a node add up, and its lists agree with each other."""
-    owed: dict[int, tuple[Pool, dict[str, int], dict[int, int]]] = {id(node.pool): _all_of(node.pool)}
+    owed: dict[int, tuple[ResourcePool, dict[str, int], dict[int, int]]] = {id(node.pool): _all_of(node.pool)}
     for group in leases._groups:
         for bundle in group.bundles.values():
             if bundle.node is node:
@@ -270,11 +270,13 @@ def check_node(leases: Leases, node: NodeState) -> None:
     assert node.starting_count == sum(node.starting.values()) <= leases._starting_max
 
 
-def _all_of(pool: Pool) -> tuple[Pool, dict[str, int], dict[int, int]]:
+def _all_of(pool: ResourcePool) -> tuple[ResourcePool, dict[str, int], dict[int, int]]:
     return pool, dict(pool.totals), dict(pool.slots.get("GPU", {}))
 
 
-def _subtract(owed: tuple[Pool, dict[str, int], dict[int, int]], holding: Holding, cpu_lent: bool) -> None:
+def _subtract(
+    owed: tuple[ResourcePool, dict[str, int], dict[int, int]], holding: Holding, cpu_lent: bool
+) -> None:
     for name, units in holding.units:
         if not (name == CPU and cpu_lent):
             owed[1][name] -= units
