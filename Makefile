@@ -17,7 +17,7 @@ PEERS_LIST  := benchmarks/requirements-peers.txt
 PYTEST ?=
 BENCH  ?=
 # Of the whole suite: in how many processes, and which tests are not to share the machine with others.
-JOBS   ?= 2
+JOBS   ?= 3
 ALONE  := tests/integration/node/test_memory.py
 # How long `make chaos` plays, and which random programs: make chaos CHAOS_SECONDS=3600 CHAOS_SEED=7
 CHAOS_SECONDS ?= 300
@@ -100,7 +100,7 @@ browser:
 
 unit: $(STAMP) browser
 ifeq ($(strip $(PYTEST)),)
-	@# Much of the suite is waiting, so two processes share it. What needs to know how much memory the machine has
+	@# Much of the suite is waiting, so three processes share it. What needs to know how much memory the machine has
 	@# left comes first, by itself.
 	$(BIN)/python -m pytest $(ALONE)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=20 --durations-min=3 $(addprefix --deselect=,$(ALONE))

@@ -271,6 +271,7 @@ class FakeOwner:
     before_block: Callable[[], None] | None = None
     after_block: Callable[[], None] | None = None
     run_here: Callable[[list[bytes]], bool] | None = None
+    actor_here: Callable[[], object] | None = None
     notes_parents = False
     running_calls = dict
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import sundog
+from sundog import refs
 from sundog.exceptions import ObjectFreedError, ObjectReconstructionFailedError, RaySystemError, RayTaskError
 from sundog.internal import free
 from sundog.owner import context
@@ -202,7 +203,11 @@ def test_a_maker_that_dies_takes_nothing_from_under_a_reader(ray: ModuleType) ->
     assert int(value.sum()) == 7 * MB
 
 
-def test_threads_that_read_while_others_free_get_the_value_or_the_error(ray: ModuleType) -> None:
+def test_threads_that_read_while_others_free_get_the_value_or_the_error(
+    ray: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # For the text of an error all objects of the process are looked through: in this one that takes long.
+    monkeypatch.setattr(refs, "creation_sites", lambda _names: {})
     wrong: list[object] = []
 
     def read(ref: Any, start: threading.Barrier) -> None:
