@@ -161,7 +161,7 @@ def _wrapped(cls: type[T], blob: bytes | None) -> type[T]:
                 await made
             if blob is not None:
                 app = cloudpickle.loads(blob)
-                self._asgi_app = app() if inspect.isfunction(app) else app
+                self._asgi_app = app() if _makes_app(app) else app
 
         def __init_subclass__(subcls, **kwargs: object) -> None:
             super().__init_subclass__(**kwargs)
@@ -187,6 +187,11 @@ def _wrapped(cls: type[T], blob: bytes | None) -> type[T]:
     Ingress.__annotations__ = inspect.get_annotations(cls)
     Ingress.__wrapped__ = cls
     return Ingress
+
+
+def _makes_app(app: object) -> TypeGuard[Callable[[], ASGIApp]]:
+    """Whether it is a function that makes an app; a coroutine function is an app itself."""
+    return inspect.isfunction(app) and not inspect.iscoroutinefunction(app)
 
 
 def _is_fastapi(app: object) -> TypeGuard[FastAPI]:
