@@ -11,7 +11,7 @@ import pytest
 import sundog
 from sundog import serve
 from sundog.serve import context, replica
-from sundog.serve.answers import Answer, Stream
+from sundog.serve.answers import StreamedAnswer, WholeAnswer
 from sundog.serve.calls import Call
 from sundog.serve.deployment import DeploymentConfig
 from sundog.serve.exceptions import BackPressureError, RayServeException
@@ -417,7 +417,7 @@ def test_a_response_object_is_the_answer_as_it_is_and_a_streaming_one_comes_in_p
         scene = Scene(Answering)
         shop = await scene.begin()
         beginning = await scene.http()
-        assert isinstance(beginning, Stream) and not beginning.is_done and scene.actor._ongoing == 1
+        assert isinstance(beginning, StreamedAnswer) and not beginning.is_done and scene.actor._ongoing == 1
         rest = cast(Any, scene.actor.http_stream("inner"))
         shop.gate.set()
         pieces = [piece async for messages in rest for piece in messages]
@@ -478,7 +478,7 @@ def test_an_error_of_serve_is_an_answer_and_one_of_the_user_is_raised(error: Exc
                 await scene.http()
         else:
             answer = await scene.http()
-            assert isinstance(answer, Answer) and answer.status == 503
+            assert isinstance(answer, WholeAnswer) and answer.status == 503
         assert scene.log.rows == [(status, "GET", "/buy")] and scene.actor._ongoing == 0
 
     play(story)
@@ -510,7 +510,7 @@ def test_a_body_that_is_still_coming_is_given_to_the_handler_as_it_comes() -> No
             "inner", [{"type": "http.request", "body": b"tea", "more_body": False}]
         )
         answer = await asked
-        assert isinstance(answer, Answer) and bytes(answer.body) == b'{"body":"green tea"}'
+        assert isinstance(answer, WholeAnswer) and bytes(answer.body) == b'{"body":"green tea"}'
 
     play(story)
 
