@@ -100,6 +100,9 @@ browser:
 
 unit: $(STAMP) browser
 ifeq ($(strip $(PYTEST)),)
+	@# Collecting once leaves the rewritten tests as bytecode: otherwise each of the three processes to come would
+	@# rewrite all those that changed.
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
 	@# Much of the suite is waiting, so three processes share it. What needs to know how much memory the machine has
 	@# left comes first, by itself.
 	$(BIN)/python -m pytest $(ALONE)

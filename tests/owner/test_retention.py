@@ -55,6 +55,7 @@ def emptied(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.unfreeze()  # a test of the zygote froze what was there: the search does not see what is frozen
     yield
     KEPT.clear()
+    gc.freeze()  # as after the collection of the tests: see tests/conftest.py
 
 
 def test_the_actor_is_found_although_what_holds_it_was_made_before_the_fork() -> None:
