@@ -211,6 +211,30 @@ def test_only_a_new_config_a_new_rank_or_another_number_of_replicas_is_told_to_t
     play(story)
 
 
+def test_a_replica_whose_class_hears_of_no_change_keeps_serving_when_their_number_changes() -> None:
+    class Deaf:
+        def __init__(self) -> None:
+            self.gate, self.began = asyncio.Event(), asyncio.Event()
+
+        async def wait(self) -> str:
+            self.began.set()
+            await self.gate.wait()
+            return "waited"
+
+    async def story() -> None:
+        scene = Scene(Deaf, graceful_shutdown_timeout_s=3600.0)
+        deaf = await scene.begin()
+        running = asyncio.ensure_future(scene.actor.handle_request(call("wait")))
+        await deaf.began.wait()
+        await scene.actor.reconfigure(scene.config, 1, 5)  # though a request runs
+        told = serve.get_replica_context()
+        assert not running.done() and (told.rank.rank, told.world_size) == (1, 5)
+        deaf.gate.set()
+        assert await running == "waited"
+
+    play(story)
+
+
 def test_a_replica_that_drains_refuses_lets_requests_end_and_then_ends_the_object() -> None:
     class Ending(Shop):
         def __del__(self) -> None:

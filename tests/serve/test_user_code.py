@@ -116,6 +116,20 @@ def test_the_config_and_the_rank_reach_a_method_that_takes_both() -> None:
         play(Without, lambda user: user.reconfigure({"a": 1}, 0))
 
 
+def test_only_a_method_that_would_be_called_hears_of_a_change() -> None:
+    class Config:
+        def reconfigure(self, config: object) -> None: ...
+
+    class Without: ...
+
+    async def hears(user: UserCode) -> tuple[bool, bool]:
+        return user.hears_of_changes(None), user.hears_of_changes({"a": 1})
+
+    assert play(Model, hears) == (True, True)  # it takes the rank too
+    assert play(Config, hears) == (False, True)
+    assert play(Without, hears) == play(lambda x: x, hears) == (False, False)
+
+
 def test_what_the_user_has_not_defined_gives_nothing() -> None:
     assert play(Model, lambda user: user.ask("check_health")) == "well"
     assert play(Model, lambda user: user.ask("record_autoscaling_stats")) is None

@@ -188,7 +188,8 @@ class ReplicaActor:
             or before.rank.rank != rank
             or before.world_size != world_size
         ):
-            await self._quiet(config.graceful_shutdown_timeout_s)
+            if self._user.hears_of_changes(config.user_config):
+                await self._quiet(config.graceful_shutdown_timeout_s)
             await self._user.reconfigure(config.user_config, _rank(rank))
 
     async def _quiet(self, timeout_s: float) -> None:

@@ -192,6 +192,13 @@ class UserCode:
         return method, Request if takes else None, self._in_threads and not _is_async(method)
 
     # ------------------------------------------------------------------ other methods that users may define
+    def hears_of_changes(self, user_config: object) -> bool:
+        """Whether `reconfigure` runs code of the user's: else nothing that a request sees changes with it."""
+        method = None if self.is_function else getattr(self.object, "reconfigure", None)
+        if method is None:
+            return False
+        return user_config is not None or "rank" in inspect.signature(method).parameters
+
     async def reconfigure(self, user_config: object, rank: object) -> None:
         """Hand the user's config over, and the rank if the method takes it."""
         if self.is_function:
