@@ -96,14 +96,16 @@ class LocalEngine:
         self.joined_s = time.time()  # when this program joined the session, by the wall clock
         self._environments: dict[str, str] = {}
         self._default_retries: int | None = None
-        self.creations = Creations(self)
+        self.creations = Creations(owner, self.env_key)
         self.create_actor = self.creations.create
         self.refusals = Refusals(owner)
         self._said_goodbye = threading.Event()
 
     def listen(self) -> None:
         """Hear what the node tells a process that uses the API."""
-        self.owner.control.table = self.owner.control.table.joined(messages.from_node(self))
+        self.owner.control.table = self.owner.control.table.joined(
+            messages.from_node(self.creations, self.refusals)
+        )
 
     # ------------------------------------------------------------------ environments
     def env_key(self, runtime_env: dict[str, object] | None) -> str:
@@ -188,7 +190,9 @@ class LocalEngine:
         """Show workers' output, guard against signals, and end the session with the process."""
         owner = self.owner
         self.listen()
-        owner.control.table = owner.control.table.joined(messages.to_driver(self))
+        owner.control.table = owner.control.table.joined(
+            messages.to_driver(self.heard_lines, self.heard_goodbye)
+        )
         if log_to_driver:
             from sundog.owner.logs import DriverLogs
 
