@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from sundog.actor import ActorHandle
     from sundog.ray_engine import theirs
-    from sundog.ray_engine.runs import Run
+    from sundog.ray_engine.runs import RunningShim
     from sundog.worker.meter import ThreadsMeter
 
 _WORKER_EVENTS, _DRIVER_EVENTS = 1 << 14, 1 << 18
@@ -143,7 +143,7 @@ class ClusterProcess:
         task = unique_of(core.get_current_task_id().binary())
         return _NOBODY + task, core.get_current_task_attempt_number()
 
-    def ended(self, execution: Run, error: BaseException | None) -> None:
+    def ended(self, execution: RunningShim, error: BaseException | None) -> None:
         """Note that a task or call ended here."""
         ring, meter = self.ring, self._meter
         if ring is None or meter is None:
@@ -175,7 +175,7 @@ class ClusterProcess:
 
             capsules.constructed(execution)
 
-    def _keep_capsule(self, execution: Run, error: BaseException) -> None:
+    def _keep_capsule(self, execution: RunningShim, error: BaseException) -> None:
         from sundog.ray_engine import capsules
 
         # Arguments that cannot be pickled, or a full disk: the user's own error must be raised.

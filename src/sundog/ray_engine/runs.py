@@ -14,7 +14,7 @@ Own = tuple[tuple[str, object], ...]  # options of sundog that the shim carries 
 Users = Callable[..., object]
 
 
-class Run(Protocol):
+class RunningShim(Protocol):
     """One attempt at a task or call (`shim.Execution`)."""
 
     kind: int
@@ -30,5 +30,5 @@ class Run(Protocol):
 running: ContextVar[bytes] = ContextVar("sundog_running", default=b"")
 """The task in whose call this code runs; empty outside of one."""
 
-now_running: dict[int, Run] = {}
+now_running: dict[int, RunningShim] = {}
 """All runs of this process, by their `id`."""

@@ -113,7 +113,7 @@ def build_from_config(given: JsonObject, running: dict[str, str], before: JsonOb
         before: the config that they were deployed with.
     """
     from sundog.serve.config import AutoscalingPolicy
-    from sundog.serve.verbs import spec_of
+    from sundog.serve.described import spec_of
 
     app = ServeApplicationSchema.model_validate(given)
     bound = call_builder(import_attr(app.import_path), dict(app.args))

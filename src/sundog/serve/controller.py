@@ -32,7 +32,6 @@ from sundog.serve.proxies import Proxies
 from sundog.serve.replicas import Replicas, alive_nodes
 from sundog.serve.rows import (
     DeploymentID,
-    DeploymentTargets,
     ReplicaState,
     Route,
     RunningReplicaInfo,
@@ -40,6 +39,7 @@ from sundog.serve.rows import (
 )
 from sundog.serve.schema import LoggingConfig, ServeStatus
 from sundog.serve.specs import AppSpec, Kept, KeptDeployment, Revision, ServeOptions, SpecStore
+from sundog.serve.targets import DeploymentTargets
 from sundog.serve.telling import Teller
 from sundog.serve.topics import Topics
 

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from sundog.plain import JsonObject
-    from sundog.serve.router import Replica, Router
+    from sundog.serve.replica_view import Replica
+    from sundog.serve.router import Router
 
 R = TypeVar("R")
 T = TypeVar("T")
