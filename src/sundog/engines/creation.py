@@ -174,7 +174,7 @@ class Creations:
         self.owner.objects.carry_out()
 
     def dead(self, message: ActorDead) -> None:
-        """An actor is gone for good."""
+        """An actor has ended and does not restart."""
         actor_id = message.actor_id
         holds, _ = self._holds.pop(actor_id, ([], False))
         self._drop(holds)

@@ -179,7 +179,7 @@ class LocalEngine:
         return self._default_retries
 
     def crew(self, options: TaskOptions, size: int, *, spoiled: bool) -> Crew:
-        """So many workers for tasks with these options, held until they are given back."""
+        """This many workers for tasks with these options, held until they are given back."""
         from sundog.owner.crews import Crew  # only programs with a pool load this
 
         spec, setup = lease_of(options, self.env_key(options.runtime_env))

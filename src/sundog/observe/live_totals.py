@@ -7,7 +7,7 @@
 
 Owns how far each process's events have been counted. For programs that look every second: a look reads what is new
 since the one before, 0.6 to 1.5 µs an event. The complete, lasting answer is `observe/index.py`. Reads files only; runs
-in the process of whoever watches, on one thread.
+in the process of the command that watches, on one thread.
 """
 
 from __future__ import annotations

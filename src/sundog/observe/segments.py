@@ -241,7 +241,7 @@ class Writer:
         self._kept = [each for each in self._kept if path_of(self.session_path, each[0]) != path]
 
     def anew(self) -> None:
-        """The folder was removed under us: go on in a new segment."""
+        """The folder was removed under us: continue in a new segment."""
         self.close()
         self._kept = []
 

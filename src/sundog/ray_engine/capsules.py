@@ -46,7 +46,7 @@ def keep_run(folder: str, execution: RunningShim, outcome: Outcome, config: Conf
     """Write the capsule of a run beside the ring of its worker.
 
     Raises:
-        Exception: the arguments cannot be pickled, or the disk is full. The caller goes on without a capsule.
+        Exception: the arguments cannot be pickled, or the disk is full. The caller continues without a capsule.
     """
     function, args, kwargs = execution.call
     method, target, made = "", function, None

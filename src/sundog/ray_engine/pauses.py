@@ -49,7 +49,7 @@ class Prompt(pdb.Pdb):
     do_c = do_cont = do_continue
 
     def do_quit(self, arg: str) -> bool:
-        """Leave the prompt; the task goes on."""
+        """Leave the prompt; the task continues."""
         self.clear_all_breaks()
         return self.do_continue(arg)
 

@@ -229,7 +229,7 @@ def connect(or_none: bool = False) -> Client | None:
 
 
 def disconnect() -> None:
-    """Let go of the connection, if there is one."""
+    """Release the connection, if there is one."""
     global _client
     with _lock:
         found, _client = _client, None

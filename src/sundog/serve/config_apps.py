@@ -1,7 +1,7 @@
 """Applications from configs: imported, built with the options that the config gives, made ready for the controller.
 
 Owns how an application builder is called, how options of a config override those of the code, and when a change
-needs new processes. `build_from_config` runs as a task; the rest also in the command line's process.
+needs new processes. `build_from_config` runs as a task; the other functions also in the command line's process.
 """
 
 from __future__ import annotations

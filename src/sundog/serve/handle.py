@@ -521,7 +521,7 @@ class DeploymentHandle(Generic[T]):
         return DeploymentBroadcastResponse(router, meta, args, kwargs)
 
     def shutdown(self) -> None:
-        """Let go of what the handle knows of replicas; a later call asks again."""
+        """Release what the handle knows of replicas; a later call asks again."""
         self._router = None
 
     async def shutdown_async(self) -> None:

@@ -59,7 +59,7 @@ class QuickConnection(Protocol):
         keeps: bool,
         call: Call | None,
     ) -> None:
-        """The request goes on as an ordinary one."""
+        """The request continues as an ordinary one."""
 
 
 class QuickRequest:
@@ -161,7 +161,7 @@ class QuickRequest:
         )
 
     def take_long_way(self) -> None:
-        """The request goes on as an ordinary one, with the call that it has made."""
+        """The request continues as an ordinary one, with the call that it has made."""
         self.is_over = True
         self._app.ongoing -= 1
         self._protocol.take_long_way(
