@@ -166,6 +166,21 @@ def create_file(path: str) -> int:
         return os.open(path, flags, 0o600)
 
 
+def locked(fd: int) -> int | None:
+    """The descriptor of a file, once this process holds the file's lock; closed, and None, if another process does.
+
+    Closing the descriptor gives the lock back.
+    """
+    import fcntl
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
+
+
 def open_log(path: str) -> int:
     """A descriptor to write at the end of a file, made if it is missing, in a folder that others may use too.
 
