@@ -41,7 +41,10 @@ def test_blocks_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_a_follower_gives_each_block_once_across_segments(tmp_path: Path) -> None:
     out = writer(tmp_path, most=8)  # 64 events fill a segment
     out.append(EVENTS, events(60), PROCESS)
-    whole, late = segments.Follower(str(tmp_path)), segments.Follower(str(tmp_path), whole=False)
+    whole, late = (
+        segments.SegmentFollower(str(tmp_path)),
+        segments.SegmentFollower(str(tmp_path), whole=False),
+    )
     assert [block.size for _, block in whole.new_blocks()] == [60 * EVENT_BYTES]
     out.append(FACTS, b"second" * EVENT_BYTES, PROCESS)
     out.append(FACTS, b"third", PROCESS)

@@ -74,7 +74,7 @@ class FactTail:
     """
 
     def __init__(self, session_path: str) -> None:
-        self._follower = segments.Follower(session_path)
+        self._follower = segments.SegmentFollower(session_path)
         self.deaths: Counter[str] = Counter()
         self.deaths_by_type: Counter[str] = Counter()
         self.out_of_memory: Counter[str] = Counter()

@@ -47,7 +47,7 @@ class LiveTotals:
         self.path = session_path
         self._ledger = Ledger()
         self._counted: dict[bytes, _Counted] = {}
-        self._follower = segments.Follower(session_path, whole=whole)
+        self._follower = segments.SegmentFollower(session_path, whole=whole)
 
     def read(self) -> dict[str, FunctionFigures]:
         """Figures of every function by name, up to now."""

@@ -128,7 +128,7 @@ def after(block: Block) -> int:
     return block.offset + _filled(block.size)
 
 
-class Follower:
+class SegmentFollower:
     """Reads the blocks of a session's segments as they are written, each block once.
 
     Args:
