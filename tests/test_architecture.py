@@ -22,7 +22,17 @@ PACKAGE = ROOT / "src" / "sundog"
 MAX_LINES = 600
 CHECKS = breaches.CHECKS | names.CHECKS
 # The largest cycle of imports that these packages may have, types included. Only ever fewer.
-LARGEST_CYCLE = {"node": 4, "owner": 2, "state": 2, "store": 2, "wire": 0}
+LARGEST_CYCLE = {
+    "engines": 2,
+    "node": 4,
+    "observe": 0,
+    "owner": 2,
+    "ray_engine": 3,
+    "serve": 6,
+    "state": 2,
+    "store": 2,
+    "wire": 0,
+}
 # Lines of code of the package with `Any`, and its public functions that return it. Only ever fewer.
 MAX_ANY_LINES = 296
 MAX_RETURNS_ANY = 30

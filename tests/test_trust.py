@@ -451,6 +451,18 @@ def test_a_process_is_this_users_or_not(as_somebody_else: Callable[[], None]) ->
     assert not trust.is_own_process(os.getpid())
 
 
+def test_a_lock_is_held_by_one_descriptor_until_it_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    first, second, third = (trust.open_file(str(tmp_path / "lock"), flags=os.O_RDWR) for _ in range(3))
+    assert trust.locked(first) == first
+    assert trust.locked(second) is None
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.close(second)
+    os.close(first)
+    assert trust.locked(third) == third
+    os.close(third)
+
+
 def test_an_untrusted_path_survives_pickling() -> None:
     import pickle
 

@@ -451,7 +451,7 @@ def wait(
     timeout: float | None = None,
     fetch_local: bool = True,
 ) -> tuple[list[Waitable], list[Waitable]]:
-    """Wait until `num_returns` of the refs are ready; returns the ready ones and the rest, in order.
+    """Wait until `num_returns` of the refs are ready; returns the ready refs and the other refs, both in order.
 
     Args:
         fetch_local: In a session of several nodes: whether an object is ready only once this node has a copy of it.

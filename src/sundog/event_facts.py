@@ -63,7 +63,7 @@ def block(ring: AnyRing, kind: int, object_id: bytes, site: int, task_id: bytes,
     """A get or wait begins: a reader of the ring sees it, also after a kill.
 
     There is one place for it: of several threads that wait, the one that began last is seen, and none from when one
-    of them goes on.
+    of them continues.
     """
     try:
         _BLOCKED.pack_into(ring.map, _BLOCKED_AT, now, object_id, task_id, kind, site)

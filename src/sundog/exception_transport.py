@@ -281,7 +281,7 @@ def _stand_in_pack(exc: BaseException) -> dict[str, object] | None:
 
 
 def _outline(exc: BaseException, reason: str, *, brief: bool = False) -> JsonObject:
-    """Each class, argument and attribute of `exc` packed by itself, so that one bad one costs only itself."""
+    """Each class, argument and attribute of `exc` packed by itself, so that only what cannot be packed is lost."""
     keep = _plain_or_repr if brief else _bytes_or_repr
     group = exc if isinstance(exc, BaseExceptionGroup) else None
     bases = (cls for cls in type(exc).__mro__ if cls not in (BaseException, object))

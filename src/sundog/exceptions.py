@@ -8,7 +8,7 @@ does, and passes the evidence here as *facts*. Runs in every process and on ever
     ├── RayTaskError                             user code raised; also an instance of what it raised
     ├── TaskCancelledError                       cancel()
     ├── RayActorError
-    │   ├── ActorDiedError                       for good
+    │   ├── ActorDiedError                       permanently
     │   └── ActorUnavailableError                restarting or unreachable; the call may or may not have run
     ├── WorkerCrashedError                       the process died
     ├── OutOfMemoryError                         the memory monitor or the kernel stopped it
@@ -87,7 +87,7 @@ class RayActorError(RayError):
 
 
 class ActorDiedError(RayActorError):
-    """The actor is dead for good: every later call raises this too."""
+    """The actor is permanently dead: every later call raises this too."""
 
     default = "The actor died and will not be restarted."
     _ray_order = ("cause",)
@@ -163,7 +163,7 @@ class LocalRayletDiedError(RayError):
 
 
 class GetTimeoutError(RayError, TimeoutError):
-    """`get` ran into its timeout. The task goes on; ask again, or cancel it. Facts: timeout_s, pending."""
+    """`get` ran into its timeout. The task continues; ask again, or cancel it. Facts: timeout_s, pending."""
 
     __slots__ = ()
 

@@ -26,7 +26,7 @@ def free(object_refs: Sequence[ObjectRef[object]] | ObjectRef[object], local_onl
     """Remove objects from memory and disk at once, although refs to them are left.
 
     Every process that reads one of them from now on gets `ObjectFreedError`; the object is not computed again. Values
-    that were read before stay right, and keep their memory until they are gone. A task that has not finished goes on;
+    that were read before stay right, and keep their memory until they are gone. A task that has not finished continues;
     what it returns is dropped. Most programs need none of this: an object goes by itself with the last ref to it.
 
     Args:

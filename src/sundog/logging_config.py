@@ -73,7 +73,7 @@ class LoggingConfig:
 
 
 def apply(settings: dict[str, object]) -> None:
-    """Set up the root logger of this process; handlers that the program has there go on as well."""
+    """Set up the root logger of this process; handlers that the program has there keep working."""
     config = LoggingConfig.from_dict(settings)
     kind = JsonFormatter if config.encoding == "JSON" else TextFormatter
     root = logging.getLogger()
@@ -129,7 +129,7 @@ class JsonFormatter(_ContextFormatter):
     """A line for programs: one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record, on one line whatever is in it."""
+        """One record, always on one line."""
         shown = {
             "asctime": self.formatTime(record),
             "levelname": record.levelname,

@@ -6,7 +6,7 @@ went into, or came out of, a value. Knows no runtime: the engine of this process
 
 A ref's birth by unpickling and its death are only *appended* to ``hooks.ops`` (ids in a tuple are
 births, a bare id is a death). ``__del__`` may run anywhere, even under the runtime's own lock, so it must
-not do more; the owner drains the deque later, and always before it lets go of anything.
+not do more; the owner drains the deque later, and always before it releases anything.
 
 Where a ref was made is noted as the code object and the position in it, which costs two attribute loads; it becomes
 ``file:line in function`` only when it is shown, or when the ref leaves the process (its maker may die).

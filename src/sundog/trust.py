@@ -132,7 +132,7 @@ def _is_private_group(gid: int) -> bool:
 
 # ---------------------------------------------------------------------- opening
 def open_folder(path: str, dir_fd: int | None = None) -> int:
-    """A descriptor of a trusted folder, to reach what is in it whatever becomes of its name.
+    """A descriptor of a trusted folder, to reach what is in it, also after it was renamed or removed.
 
     Raises:
         Untrusted: it is a link, another user's, or others can write to it.
@@ -153,7 +153,7 @@ def read_file(path: str, dir_fd: int | None = None) -> bytes:
 
 
 def create_file(path: str) -> int:
-    """A descriptor of a new file for this user alone, whatever the umask; one that is there is replaced.
+    """A descriptor of a new file for this user alone, regardless of the umask; one that is there is replaced.
 
     Raises:
         OSError: it cannot be made.
@@ -164,6 +164,21 @@ def create_file(path: str) -> int:
     except FileExistsError:
         os.unlink(path)
         return os.open(path, flags, 0o600)
+
+
+def locked(fd: int) -> int | None:
+    """The descriptor of a file, once this process holds the file's lock; closed, and None, if another process does.
+
+    Closing the descriptor gives the lock back.
+    """
+    import fcntl
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
 
 
 def open_log(path: str) -> int:
@@ -219,7 +234,7 @@ def _judged(fd: int, path: str, *, folder: bool) -> int:
 
 # ---------------------------------------------------------------------- making
 def make_folder(path: str) -> None:
-    """Make a folder for this user alone, whatever the umask, and parents that are missing likewise.
+    """Make a folder for this user alone, regardless of the umask, and parents that are missing likewise.
 
     Raises:
         Untrusted: it is there, and not to be trusted.

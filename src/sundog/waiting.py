@@ -116,7 +116,7 @@ class _Waiting(Generic[Waitable]):
 
 
 def split(refs: list[W], oids: list[bytes], ready: set[bytes]) -> tuple[list[W], list[W]]:
-    """The refs whose objects are ready, and the rest, each in order."""
+    """The refs whose objects are ready, and the other refs, each in order."""
     done, rest = [], []
     for oid, ref in zip(oids, refs):
         if oid in ready:

@@ -38,6 +38,25 @@ def test_blocks_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert payload(segment, one) == events(3) and payload(segment, two) == b"names"
 
 
+def test_a_follower_gives_each_block_once_across_segments(tmp_path: Path) -> None:
+    out = writer(tmp_path, most=8)  # 64 events fill a segment
+    out.append(EVENTS, events(60), PROCESS)
+    whole, late = (
+        segments.SegmentFollower(str(tmp_path)),
+        segments.SegmentFollower(str(tmp_path), whole=False),
+    )
+    assert [block.size for _, block in whole.new_blocks()] == [60 * EVENT_BYTES]
+    out.append(FACTS, b"second" * EVENT_BYTES, PROCESS)
+    out.append(FACTS, b"third", PROCESS)
+    out.close()
+
+    assert len(list_segments(str(tmp_path))) == 2
+    for follower in (whole, late):
+        told = [payload(*each) for each in follower.new_blocks()]
+        assert told == [b"second" * EVENT_BYTES, b"third"]
+        assert list(follower.new_blocks()) == []
+
+
 def test_a_scan_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     out = writer(tmp_path)
     out.append(FACTS, b"first", PROCESS)

@@ -34,14 +34,6 @@ def events_of(recorder: process.ClusterProcess) -> list[tuple[Any, ...]]:
     return list(slots.raw())
 
 
-def test_a_task_goes_by_eight_bytes_that_are_a_positive_number() -> None:
-    assert process.unique_of(bytes.fromhex("01020304050607ff") + TASK[8:]).hex() == "010203040506077f"
-
-
-def test_the_creation_of_an_actor_goes_by_the_bytes_of_its_actor() -> None:
-    assert process.unique_of(b"\xff" * 8 + b"actor-01" + bytes(8)) == b"actor-01"
-
-
 def test_a_submission_is_noted_with_its_owner_and_its_place(recorder: process.ClusterProcess) -> None:
     ref = FakeRef(TASK)
     recorder.submitted([ref, ref], "square", 5.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -11,13 +12,13 @@ import pytest
 
 from sundog import events
 from sundog.exceptions import TaskTimeoutError
-from sundog.ray_engine import process, shim
+from sundog.ray_engine import joining, process, runs, shim
 
 
 class Recorded:
     """Stands for this process in a cluster."""
 
-    ring = None
+    ring: object | None = None
 
     def __init__(self) -> None:
         self.ends: list[tuple[int, str, str]] = []
@@ -48,6 +49,24 @@ def test_a_shim_has_the_name_the_signature_and_the_kind_of_its_function(recorded
     assert recorded.ends == [(events.TASK, "add", "")]
 
 
+@pytest.mark.parametrize("ring", [None, object()])
+def test_the_first_shim_brings_its_worker_to_this_engine(
+    monkeypatch: pytest.MonkeyPatch, ring: object | None
+) -> None:
+    entered: list[bool] = []
+    found = Recorded()
+    found.ring = ring
+    monkeypatch.setattr(process, "ready", lambda: found)
+    monkeypatch.setattr(joining, "enter_worker", lambda: entered.append(True))
+    monkeypatch.setattr(sys, "breakpointhook", sys.__breakpointhook__)
+
+    entering: object = shim._enter()
+    assert entering is found
+    assert entered == [True]
+    is_ours = sys.breakpointhook is not sys.__breakpointhook__
+    assert is_ours == (ring is not None), "a pause is told to the records, which this worker has or has not"
+
+
 def test_an_error_is_noted_and_goes_on(recorded: Recorded) -> None:
     def fail() -> None:
         raise KeyError("x")
@@ -55,7 +74,7 @@ def test_an_error_is_noted_and_goes_on(recorded: Recorded) -> None:
     with pytest.raises(KeyError):
         shim.task(fail, ())()
     assert recorded.ends == [(events.TASK, "fail", "KeyError")]
-    assert not shim.now_running
+    assert not runs.now_running
 
 
 def test_a_generator_stays_one(recorded: Recorded) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 import sundog
 from sundog.serve import client as clients
-from sundog.serve.rows import DeploymentID, DeploymentTargets
+from sundog.serve.rows import DeploymentID
+from sundog.serve.targets import DeploymentTargets
 
 _DEPLOYMENT = DeploymentID("D", "app")
 

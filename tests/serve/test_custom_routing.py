@@ -12,8 +12,8 @@ import pytest
 from sundog.serve.calls import Call
 from sundog.serve.config import RequestRouterConfig
 from sundog.serve.custom_routing import CustomRouting
+from sundog.serve.replica_view import Replica
 from sundog.serve.request_router import PendingRequest, ReplicaResult, RequestRouter, RunningReplica
-from sundog.serve.router import Replica
 from sundog.serve.rows import ReplicaID, RequestMetadata
 from tests.serve.fakes import MODEL, running
 

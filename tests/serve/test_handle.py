@@ -18,7 +18,7 @@ from sundog.serve.calls import Call
 from sundog.serve.context import RequestContext, request_context
 from sundog.serve.exceptions import BackPressureError, ReplicaUnavailableError, RequestCancelledError
 from sundog.serve.handle import DeploymentHandle, DeploymentResponse, DeploymentResponseGenerator
-from sundog.serve.router import Replica
+from sundog.serve.replica_view import Replica
 from sundog.serve.rows import DeploymentHandleSource, Rejection, RequestMetadata
 from tests.serve.fakes import MODEL, FakeActor, FakeRegistry, enter_replica, running
 

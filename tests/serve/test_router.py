@@ -9,12 +9,12 @@ from sundog.serve.config import RequestRouterConfig
 from sundog.serve.router import Router
 from sundog.serve.rows import (
     DeploymentID,
-    DeploymentTargets,
     Rejection,
     ReplicaID,
     RequestMetadata,
     RunningReplicaInfo,
 )
+from sundog.serve.targets import DeploymentTargets
 
 WHERE = DeploymentID("Model", "app")
 

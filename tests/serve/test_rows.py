@@ -12,7 +12,6 @@ from sundog.serve.rows import (
     DeploymentHandleSource,
     DeploymentID,
     DeploymentStatus,
-    DeploymentTargets,
     ReplicaID,
     ReplicaState,
     RequestMetadata,
@@ -58,12 +57,6 @@ def test_states_are_texts_for_json() -> None:
     for kind in (ReplicaState, DeploymentStatus, DeploymentHandleSource):
         assert all(each.value == each.name for each in kind)
     assert ReplicaState("RUNNING") is ReplicaState.RUNNING and RequestProtocol("gRPC") is RequestProtocol.GRPC
-
-
-def test_targets_do_not_share_their_lists() -> None:
-    one, other = DeploymentTargets(), DeploymentTargets()
-    one.replicas.append(None)  # type: ignore[arg-type]
-    assert other.replicas == [] and other.max_queued_requests == -1 and other.exists
 
 
 def test_a_request_calls_the_deployment_itself_unless_a_method_is_named() -> None:

@@ -14,7 +14,6 @@ import sundog
 from sundog import serve
 from sundog.exceptions import ActorDiedError, RayTaskError
 from sundog.serve import verbs
-from sundog.serve.build import build
 from sundog.serve.config import ControllerOptions, ProxyLocation
 from sundog.serve.exceptions import DeploymentNotFoundError, RayServeException
 from sundog.serve.rows import DeploymentID
@@ -223,13 +222,6 @@ def test_an_application_is_handed_over_with_its_code_pickled_and_its_graph(scene
     assert scene.controller.wait_for.calls == [((["shop"],), {})]
 
 
-@pytest.mark.usefixtures("scene")
-def test_a_deployment_without_a_version_has_a_new_one_each_time() -> None:
-    built = build(Shop.bind(), "shop", verbs._make_handle)
-    one, two = (verbs.spec_of(built).deployments[0].version for _ in range(2))
-    assert one != two and verbs.spec_of(built, "3").deployments[0].version == "3"
-
-
 def test_run_many_waits_for_all_and_returns_their_handles_in_order(scene: Scene) -> None:
     targets = [
         serve.RunTarget(Shop.bind(), "a", "/a", {"log_level": "DEBUG"}),
@@ -289,28 +281,6 @@ def test_an_application_that_cannot_be_deployed_is_an_error_with_its_message(sce
     scene.controller.wait_for = FakeMethod({"default": ("DEPLOY_FAILED", "no replica came up")})
     with pytest.raises(RuntimeError, match="Deploying application default failed: no replica came up"):
         serve.run(Shop.bind())
-
-
-@pytest.mark.parametrize(
-    ("job", "own", "merged"),
-    [
-        ({}, {}, None),
-        ({"working_dir": "here"}, {}, {"working_dir": "here"}),
-        ({}, {"working_dir": "there"}, {"working_dir": "there"}),
-        (
-            {"working_dir": "here", "env_vars": {"A": "1", "B": "1"}},
-            {"env_vars": {"B": "2"}},
-            {"working_dir": "here", "env_vars": {"A": "1", "B": "2"}},
-        ),
-    ],
-)
-def test_replicas_have_the_environment_of_their_job_below_their_own(
-    monkeypatch: pytest.MonkeyPatch, job: Any, own: Any, merged: Any
-) -> None:
-    monkeypatch.setattr(sundog, "get_runtime_context", lambda: FakeContext(job))
-    options: Any = {"num_cpus": 1, **({"runtime_env": own} if own else {})}
-    found = verbs._with_runtime_env(options)
-    assert found.get("runtime_env") == merged and found["num_cpus"] == 1
 
 
 # ---------------------------------------------------------------------- asking the controller

@@ -45,7 +45,7 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
     """List the tasks that stand at a breakpoint, and attach pdb to one of them.
 
     A task is paused by `breakpoint()` in its code, by post_mortem=True at its exception, or by `sundog break`. Leaving
-    the prompt (quit, Ctrl-D) lets it go on. If this terminal vanishes, the task waits for the next one.
+    the prompt (quit, Ctrl-D) lets it continue. If this terminal vanishes, the task waits for the next one.
     """
     from sundog.debugging import client
     from sundog.util.state.source import find_source

@@ -9,7 +9,7 @@
     130   interrupted (Ctrl-C)
 
 A script under `sundog run` is not subject to this table: it ends with the code it would have under
-`python`. Refuses to print tracebacks for what is the user's to mend; shows them for what is ours. Runs in
+`python`. Prints no traceback for an error that the user can correct, and one for a defect of sundog. Runs in
 the terminal's process, main thread.
 """
 

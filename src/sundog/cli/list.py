@@ -47,7 +47,7 @@ def command(
     address: str | None,
     session: str | None,
 ) -> int:
-    """List tasks, actors, objects and whatever else a session has, a row each."""
+    """List tasks, actors, objects and everything else that a session has, a row each."""
     from sundog.util import state
 
     address = address_of(session, address)

@@ -21,7 +21,7 @@ from sundog.cli import exits
 if TYPE_CHECKING:
     from rich.table import Table
 
-# So many that reading the clock does not matter, and so few that a round takes less than 0.1 s.
+# Enough that reading the clock does not matter, and so few that a round takes less than 0.1 s.
 BATCH = 1_000
 MEGABYTE = 2**20
 

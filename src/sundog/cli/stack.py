@@ -82,7 +82,7 @@ def command(
     """Show the Python stacks of all drivers and workers, the most recent call first.
 
     Asyncio tasks are shown with their chain of awaits. A process whose C code keeps Python from running is asked by a
-    signal, which its fault handler answers; the process goes on.
+    signal, which its fault handler answers; the process continues.
     """
     elsewhere = opened(session or address)
     chosen = elsewhere if has_desk(elsewhere.path) else opened_live(session or address)

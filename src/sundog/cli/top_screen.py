@@ -169,7 +169,7 @@ class Top(App[None]):
         self.notify(f"{name} by {self._sorts[name]}")
 
     def action_pause(self) -> None:
-        """Stop looking, or go on."""
+        """Stop looking, or continue."""
         self.paused = not self.paused
         self.notify("paused" if self.paused else "goes on")
 

@@ -74,8 +74,7 @@ class FactTail:
     """
 
     def __init__(self, session_path: str) -> None:
-        self.session_path = session_path
-        self._segment, self._offset = 0, segments.HEADER_BYTES
+        self._follower = segments.SegmentFollower(session_path)
         self.deaths: Counter[str] = Counter()
         self.deaths_by_type: Counter[str] = Counter()
         self.out_of_memory: Counter[str] = Counter()
@@ -89,16 +88,10 @@ class FactTail:
 
     def read(self) -> None:
         """Read what is new."""
-        for segment in segments.list_segments(self.session_path):
-            if segment.number < self._segment:
-                continue
-            if segment.number > self._segment:
-                self._segment, self._offset = segment.number, segments.HEADER_BYTES
-            for block in segments.scan(segment, self._offset):
-                self._offset = segments.after(block)
-                if block.kind == segments.FACTS:
-                    for line in segments.payload(segment, block).decode(errors="replace").splitlines():
-                        self._take(line)
+        for segment, block in self._follower.new_blocks():
+            if block.kind == segments.FACTS:
+                for line in segments.payload(segment, block).decode(errors="replace").splitlines():
+                    self._take(line)
 
     def _take(self, line: str) -> None:
         try:

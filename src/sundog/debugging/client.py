@@ -1,7 +1,7 @@
 """The terminal at a paused task's prompt: a line editor with history and completion, and nothing else.
 
 Owns readline in the command's process. pdb itself runs with the task; this end sends lines and shows what comes back.
-Ctrl-D and `quit` leave, and the task goes on. Ctrl-C at the prompt drops the line; while the task runs it ends the
+Ctrl-D and `quit` leave, and the task continues. Ctrl-C at the prompt drops the line; while the task runs it ends the
 visit. Runs in the terminal's process, main thread.
 """
 
@@ -25,7 +25,7 @@ END, GONE, LEFT = "end", "gone", "left"
 
 
 def visit(channel: DebugChannel, history: str) -> str:
-    """Sit at the prompt until the task goes on or is gone.
+    """Sit at the prompt until the task continues or is gone.
 
     Args:
         history: The file in which typed lines are kept for the next visit.

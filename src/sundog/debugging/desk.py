@@ -149,7 +149,7 @@ class DebugDesk:
         return True
 
     def go_on(self, is_running: Callable[[], bool]) -> None:
-        """The task goes on with its client attached, until it stops again or ends, which a thread looks for."""
+        """The task continues with its client attached, until it stops again or ends, which a thread looks for."""
         if self._client is None:
             self.close("")
             return
@@ -170,7 +170,7 @@ class DebugDesk:
             threading.Thread(target=look, daemon=True, name="sundog-debug").start()
 
     def close(self, text: str) -> None:
-        """The visit of the client is over, and the task goes on."""
+        """The visit of the client is over, and the task continues."""
         self._close(text, only_running=False)
 
     def _close(self, text: str, *, only_running: bool) -> None:

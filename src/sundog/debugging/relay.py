@@ -39,7 +39,7 @@ def visit(address: tuple[str, int], token: str, *, stdin: int = 0, stdout: int =
             if stdin in ready:
                 line = os.read(stdin, _CHUNK)
                 typing = bool(line)
-                if not typing:  # Ctrl-D: the task goes on
+                if not typing:  # Ctrl-D: the task continues
                     with contextlib.suppress(OSError):
                         sock.shutdown(socket.SHUT_WR)
                 else:

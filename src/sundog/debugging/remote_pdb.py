@@ -63,7 +63,7 @@ class RemotePdb(pdb.Pdb):
         """Stop at a frame now: for a caller in the middle of a line event, where nothing is traced.
 
         Returns:
-            What traces the frame from now on; None if the task just goes on.
+            What traces the frame from now on; None if the task just continues.
         """
         self._why = why
         self.reset()
@@ -84,7 +84,7 @@ class RemotePdb(pdb.Pdb):
         self.set_step()
 
     def post_mortem(self, error: BaseException, why: str) -> None:
-        """Stop where an exception came from; nothing can go on there, so leaving ends the visit."""
+        """Stop where an exception came from; nothing can continue there, so leaving ends the visit."""
         self._why = why
         self._error = error
         self.reset()
@@ -165,7 +165,7 @@ class RemotePdb(pdb.Pdb):
     # ------------------------------------------------------------------ commands that differ
     def do_quit(self, arg: str) -> bool:
         """q(uit) | exit
-        Leave: the task goes on as if it had never stopped.
+        Leave: the task continues as if it had never stopped.
         """
         self._leaves = True
         self.set_continue()
@@ -205,7 +205,7 @@ class RemotePdb(pdb.Pdb):
             self._is_interactive = False
 
     def default(self, line: str) -> None:
-        """A statement; one that is not finished goes on in the next lines."""
+        """A statement; one that is not finished continues in the next lines."""
         text = line[1:] if line[:1] == "!" else line
         try:
             while codeop.compile_command(text, "<stdin>", "single") is None:

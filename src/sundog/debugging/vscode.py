@@ -83,7 +83,7 @@ def stop_at(frame: FrameType, *, now: bool = False) -> None:
 
     Args:
         now: The frame stands before a line that was announced to another debugger. From Python 3.12 on debugpy does not
-            hear of that line any more, so the stop is here, until the editor lets the task go on.
+            hear of that line any more, so the stop is here, until the editor lets the task continue.
     """
     import debugpy  # noqa: T100
 
@@ -101,7 +101,7 @@ def stop_at(frame: FrameType, *, now: bool = False) -> None:
 
 
 def stop_at_error(error: BaseException, frame: FrameType) -> None:
-    """Wait for an editor, and have it show where an exception came from, until it lets the task go on.
+    """Wait for an editor, and have it show where an exception came from, until it lets the task continue.
 
     Args:
         error: the exception, with its traceback.

@@ -23,18 +23,26 @@ from sundog.wire.inspect import inspect_of
 from sundog.wire.requests import RegisterNamed
 
 if TYPE_CHECKING:
-    from sundog.engines.local import LocalEngine
+    from collections.abc import Callable
+
+    from sundog.owner.core import Owner
+    from sundog.plain import JsonObject
     from sundog.wire.dicts import Registration
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
 
 class Creations:
-    """Actors of this process that are on their way, or may have to be made again."""
+    """Actors of this process that are on their way, or may have to be made again.
 
-    def __init__(self, engine: LocalEngine) -> None:
-        self.engine = engine
-        self.owner = engine.owner
+    Args:
+        owner: of this process.
+        env_key: gives the key of a runtime environment.
+    """
+
+    def __init__(self, owner: Owner, env_key: Callable[[JsonObject | None], str]) -> None:
+        self.owner = owner
+        self._env_key = env_key
         self._holds: dict[bytes, tuple[list[bytes], bool]] = {}
 
     def create(
@@ -83,7 +91,7 @@ class Creations:
         owner = self.owner
         code = owner.tasks.make_fn(cls, class_name).code
         assert code is not None
-        spec, setup = lease_of(options, self.engine.env_key(options.runtime_env))
+        spec, setup = lease_of(options, self._env_key(options.runtime_env))
         data.concurrent = runs_several(cls, options)
         is_async = is_async_class(cls)
         if is_async and options.allow_out_of_order_execution is False:
@@ -166,7 +174,7 @@ class Creations:
         self.owner.objects.carry_out()
 
     def dead(self, message: ActorDead) -> None:
-        """An actor is gone for good."""
+        """An actor has ended and does not restart."""
         actor_id = message.actor_id
         holds, _ = self._holds.pop(actor_id, ([], False))
         self._drop(holds)

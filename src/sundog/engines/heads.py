@@ -172,7 +172,7 @@ def read_head(path: str) -> HeadInfo | None:
 
 
 def remove_head(path: str) -> None:
-    """The head process of a session is gone for good."""
+    """The head process of a session is permanently gone."""
     with contextlib.suppress(OSError):
         os.unlink(f"{path}/{FILE}")
 

@@ -96,14 +96,16 @@ class LocalEngine:
         self.joined_s = time.time()  # when this program joined the session, by the wall clock
         self._environments: dict[str, str] = {}
         self._default_retries: int | None = None
-        self.creations = Creations(self)
+        self.creations = Creations(owner, self.env_key)
         self.create_actor = self.creations.create
         self.refusals = Refusals(owner)
         self._said_goodbye = threading.Event()
 
     def listen(self) -> None:
         """Hear what the node tells a process that uses the API."""
-        self.owner.control.table = self.owner.control.table.joined(messages.from_node(self))
+        self.owner.control.table = self.owner.control.table.joined(
+            messages.from_node(self.creations, self.refusals)
+        )
 
     # ------------------------------------------------------------------ environments
     def env_key(self, runtime_env: dict[str, object] | None) -> str:
@@ -177,7 +179,7 @@ class LocalEngine:
         return self._default_retries
 
     def crew(self, options: TaskOptions, size: int, *, spoiled: bool) -> Crew:
-        """So many workers for tasks with these options, held until they are given back."""
+        """This many workers for tasks with these options, held until they are given back."""
         from sundog.owner.crews import Crew  # only programs with a pool load this
 
         spec, setup = lease_of(options, self.env_key(options.runtime_env))
@@ -188,7 +190,9 @@ class LocalEngine:
         """Show workers' output, guard against signals, and end the session with the process."""
         owner = self.owner
         self.listen()
-        owner.control.table = owner.control.table.joined(messages.to_driver(self))
+        owner.control.table = owner.control.table.joined(
+            messages.to_driver(self.heard_lines, self.heard_goodbye)
+        )
         if log_to_driver:
             from sundog.owner.logs import DriverLogs
 

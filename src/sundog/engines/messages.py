@@ -12,12 +12,14 @@ from sundog.wire import control
 from sundog.wire.row import Table, on
 
 if TYPE_CHECKING:
-    from sundog.engines.local import LocalEngine
+    from collections.abc import Callable
+
+    from sundog.engines.creation import Creations
+    from sundog.engines.refusals import Refusals
 
 
-def from_node(engine: LocalEngine) -> Table:
+def from_node(creations: Creations, refusals: Refusals) -> Table:
     """For a driver, and for a worker whose user code uses the API."""
-    creations, refusals = engine.creations, engine.refusals
     return Table(
         on(control.ActorCreated, creations.created),
         on(control.ActorDead, creations.dead),
@@ -28,9 +30,11 @@ def from_node(engine: LocalEngine) -> Table:
     )
 
 
-def to_driver(engine: LocalEngine) -> Table:
+def to_driver(
+    heard_lines: Callable[[control.LogLines], None], heard_goodbye: Callable[[control.Goodbye], None]
+) -> Table:
     """For a driver alone."""
     return Table(
-        on(control.LogLines, engine.heard_lines),
-        on(control.Goodbye, engine.heard_goodbye),
+        on(control.LogLines, heard_lines),
+        on(control.Goodbye, heard_goodbye),
     )

@@ -126,7 +126,7 @@ class tqdm:
         self._flush()
 
     def close(self) -> None:
-        """Show the last state and let go of the line. Closing twice is no error."""
+        """Show the last state and release the line. Closing twice is no error."""
         if not self._closed:
             self._closed = True
             self._flush(force=True)

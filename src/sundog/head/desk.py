@@ -1,6 +1,6 @@
 """What the parts of the head process share: the session, its jobs, and threads for what blocks.
 
-Owns the pool of threads, and the task that looks after jobs. Refuses more than a few long questions at a time: the
+Owns the pool of threads, and the task that starts and ends jobs. Refuses more than a few long questions at a time: the
 others wait in a queue. Runs in the head process.
 """
 
@@ -53,7 +53,7 @@ class HeadDesk:
             self._keeping = asyncio.create_task(self._keep_jobs())
 
     async def close(self) -> None:
-        """The server ends. Jobs go on."""
+        """The server ends. Jobs continue."""
         if self._keeping is not None:
             self._keeping.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -63,7 +63,7 @@ class HeadDesk:
         self._jobs_changed.set()
 
     async def _keep_jobs(self) -> None:
-        """Look after jobs while there are any."""
+        """Start and end jobs while there are any."""
         while True:
             self._jobs_changed.clear()
             try:

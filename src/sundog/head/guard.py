@@ -137,7 +137,7 @@ class Guard:
         return moved
 
     def is_token(self, shown: str) -> bool:
-        """Whether this is the token, told in the same time whatever it is."""
+        """Whether this is the token, compared in the same time for every text."""
         return hmac.compare_digest(shown.encode("utf-8", "replace"), self._token)
 
     # ------------------------------------------------------------------ answers

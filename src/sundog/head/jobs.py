@@ -183,7 +183,7 @@ class Jobs:
 
     # ------------------------------------------------------------------ the queue
     def tick(self) -> bool:
-        """Start what may start, bury what is dead; whether there is a job that has not ended."""
+        """Start what may start, remove what is dead; whether there is a job that has not ended."""
         with self._lock:
             self._reap()
             running, waiting = 0, []

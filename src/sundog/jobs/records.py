@@ -13,7 +13,6 @@ supervisor.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -88,12 +87,7 @@ class JobFolder:
             lock = trust.open_file(f"{self.path}/{_LOCK}", flags=os.O_RDWR)
         except OSError:
             return None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
-            return None
-        return lock
+        return trust.locked(lock)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[bool]:

@@ -54,7 +54,7 @@ class Loop:
             self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
 
     def after(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call once, after so many seconds."""
+        """Call once, after this many seconds."""
         heapq.heappush(self._timers, (_monotonic() + seconds, next(self._order), call))
 
     def run(self) -> None:

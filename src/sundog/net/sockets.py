@@ -1,4 +1,4 @@
-"""The few names of `socket` that we need, without the rest: importing that takes 5 ms in each process of a start.
+"""The few names of `socket` that sundog needs: importing the whole module takes 5 ms in each process of a start.
 
 A socket here has no `accept`, `makefile` or `with`; all else is as the standard library's, whose base it is.
 """

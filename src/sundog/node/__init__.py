@@ -1,1 +1,1 @@
-"""The node program: control only, never on the hot path. Launched, never imported by the rest."""
+"""The node program: control only, never on the hot path. Launched, never imported by other code."""

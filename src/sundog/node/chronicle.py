@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _EVERY_S = 1.0
 _FIRST_S = 0.5
-_METRICS_EVERY = 5  # one in so many samples of the machine: `metric_history.EVERY_S`
+_METRICS_EVERY = 5  # one in this many samples of the machine: `metric_history.EVERY_S`
 _SCAN_MAX = 2000  # with more segments the store is measured only every tenth time
 
 

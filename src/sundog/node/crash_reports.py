@@ -1,7 +1,7 @@
 """The report that a crashing worker writes to its log, in the driver's terminal: one line instead of its stacks.
 
 Owns the grammar of what Python's fault handler writes. The error of the task has the stack of the thread that crashed
-already, and the log has all of it; printing it a third time, with our own frames, would bury both. Refuses to hold
+already, and the log has all of it; printing it a third time, with our own frames, would hide both. Refuses to hold
 lines back: what is no part of a report ends it. Pure; runs in the node.
 """
 

@@ -37,7 +37,7 @@ class Deadlocks:
 
     # ------------------------------------------------------------------ events
     def stalled(self, process: Process, message: Stalled) -> None:
-        """A process has so many gets that have been blocked for long."""
+        """A process has this many gets that have been blocked for long."""
         search = self._search or self._begin()
         search.on_stalled(process.process_id, message.waits, self.node.now())
         self._plan(search)

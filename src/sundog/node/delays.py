@@ -1,4 +1,4 @@
-"""Answers of the node that come late on purpose: how a program meets a slow node can be tried out.
+"""Answers of the node that are delayed on purpose, to test how a program behaves with a slow node.
 
 Owns the reading of the setting `testing_asio_delay_us`, in Ray's form: `NAME=MIN:MAX,…` in microseconds. NAME is a
 request of `wire/requests.py`, such as `ListNamedActors`; what stands before its last dot is ignored, so Ray's names of

@@ -63,7 +63,7 @@ class Acting(NodeBasics, Protocol):
         """Carry out what the lease machine says."""
 
     def wake_ticks(self) -> None:
-        """A request waits: look after starvation soon."""
+        """A request waits: check soon whether requests starve."""
 
     def forward(self, process: Process, to: bytes, message: FromNode, fd: int) -> None:
         """Pass a descriptor on, and remember that the two have to know of each other's death."""

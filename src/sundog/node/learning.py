@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from sundog.node.interfaces import WithWorkers
     from sundog.wire.status import LearnedFigures
 
-_WORKERS = 2  # when so many workers have imported a package, later workers are expected to import it too
-# arbitrary: a session that still finds new packages after so many requests gains nothing from more
+_WORKERS = 2  # when this many workers have imported a package, later workers are expected to import it too
+# arbitrary: a session that still finds new packages after this many requests gains nothing from more
 _ASKS_MAX = 20
 
 

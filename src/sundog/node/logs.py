@@ -156,7 +156,7 @@ class _Part:
 
 class _FileTail:
     """One log file through all of its rotations. Old parts stay open while they have a name on disk: a
-    subprocess that was started before a rotation goes on writing into them."""
+    subprocess that was started before a rotation keeps writing into them."""
 
     def __init__(self, path: str) -> None:
         self.path = path

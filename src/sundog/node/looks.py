@@ -1,4 +1,4 @@
-"""Looks at processes: a question to each, and their answers as they come, for commands that show what goes on now.
+"""Looks at processes: a question to each, and their answers as they come, for commands that show what happens now.
 
 Owns the questions that are open. A process answers by a thread of its own while its main thread is busy; one that
 cannot (stopped, or in C code that keeps the interpreter) is named as silent when the time is over. Refuses to read what

@@ -114,7 +114,7 @@ class Rounds:
             _signal(process.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let what was stopped go on."""
+        """Let what was stopped continue."""
         frozen, self._frozen = self._frozen, []
         for pid in frozen:
             if pid in self.node.workers.by_pid:

@@ -1,7 +1,7 @@
 """The session's folder, should it be removed while the session runs: a cleaner of temporary files, a user.
 
 Owns the look for it, once a second, and making it again: its parts, the lock, the socket, and what others read to
-join. What was logged and recorded before is gone; what runs goes on. Runs on the node's only thread.
+join. What was logged and recorded before is gone; what runs continues. Runs on the node's only thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PARTS = ("", "/logs", "/rings")
 
 
 class OwnFolder:
-    """Looks after the folder of the session."""
+    """Watches the folder of the session."""
 
     def __init__(self, node: NodeBasics) -> None:
         self.node = node
@@ -29,7 +29,7 @@ class OwnFolder:
         self._lock = -1  # the lock of a folder that was created again; the first lock came with the start
 
     def is_whole(self) -> bool:
-        """Whether everything is there that the session needs to go on and to be joined."""
+        """Whether everything is there that the session needs to continue and to be joined."""
         return all(os.path.exists(self._path + name) for name in (*_PARTS, "/lock", "/node.sock"))
 
     def look(self) -> None:

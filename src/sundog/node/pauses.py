@@ -46,7 +46,7 @@ class SessionPauses:
                     driver.line.send(PauseNotice(text))
 
     def resumed(self, _process: Process, message: Resumed) -> None:
-        """A task goes on."""
+        """A task continues."""
         if self.rows.pop(message.pause_id, None) is not None:
             self._tell_all()
 

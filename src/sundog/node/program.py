@@ -287,7 +287,7 @@ class Node:
 
     # ------------------------------------------------------------------ time
     def wake_ticks(self) -> None:
-        """A request waits: look after starvation soon."""
+        """A request waits: check soon whether requests starve."""
         if not self._ticking and self.leases.busy():
             self._ticking = True
             self.loop.after(_TICK_S, self._tick)
@@ -473,7 +473,7 @@ class Node:
             os.close(fd)
 
     def want(self, process: Process, message: WantLeases) -> None:
-        """An owner could use so many more leases, for these functions among others."""
+        """An owner could use this many more leases, for these functions among others."""
         key, spec, count = message.key, message.spec, message.leases
         environment = self.workers.environments.get(spec.env_key)
         if environment is not None and environment.error and count:
@@ -499,7 +499,7 @@ class Node:
         self.do(self.leases.blocked(process.process_id, self.now(), keeps_cpu=keeps))
 
     def unblocked(self, process: Process, _message: Unblocked) -> None:
-        """A worker goes on."""
+        """A worker continues."""
         self.do(self.leases.unblocked(process.process_id, self.now()))
 
     def open_lane(self, process: Process, message: OpenLane, fd: int) -> None:

@@ -163,7 +163,7 @@ class Records:
             self.writer.anew()
 
     def _empty(self, process_id: bytes) -> bool:
-        """Copy the rest of a dead process' ring, and its names; False if the disk has no room."""
+        """Copy a dead process' names and the last events of its ring; False if the disk has no room."""
         tail = self._tail(process_id)
         if not self._copy(process_id, tail, final=True):
             return False

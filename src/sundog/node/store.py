@@ -123,7 +123,7 @@ class StoreKeeper:
         self.do(self.store.freed([message.name]))
 
     def trimmed(self, process: Process, message: StoreTrimmed) -> None:
-        """A process let go of what it could."""
+        """A process released what it could."""
         self.do(self.store.trimmed(process.process_id, *message[1:]))
 
     def _know_all(self) -> None:
@@ -461,7 +461,7 @@ class StoreKeeper:
             self._done.popleft()()
 
     def lost(self) -> None:
-        """The node of this store is gone: every process that waits for an object of it is told so."""
+        """The node of this store is gone: every process that waits for an object of that store receives an error."""
         for entry in self.store.entries.values():
             for process_id, number in entry.askers:
                 self._send(process_id, StoreRestored(number, None))

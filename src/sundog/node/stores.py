@@ -101,7 +101,7 @@ class Stores:
                 keeper.freed(process, message)
 
     def trimmed(self, process: Process, message: StoreTrimmed) -> None:
-        """A process let go of what it could."""
+        """A process released what it could."""
         self.of(process.node_id).trimmed(process, message)
 
     # ------------------------------------------------------------------ all of them

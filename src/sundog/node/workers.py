@@ -130,7 +130,7 @@ class Workers:
                 self.exited(pid, None)  # the zygote reaped the worker, and died before it reported the status
 
     def kill_zygote(self) -> None:
-        """End the zygote; another one takes its place, and running workers go on."""
+        """End the zygote; another one takes its place, and running workers continue."""
         if self.zygote is not None and self.zygote_pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.zygote_pid, signal.SIGKILL)
@@ -177,7 +177,7 @@ class Workers:
         return {each.process_id for each in found if each.kind == "worker" and each.job_id == job_id}
 
     def outliving(self, workers: set[bytes]) -> set[bytes]:
-        """Of a program's workers those that go on when it ends: detached actors, and what these have started."""
+        """Of a program's workers those that continue when it ends: detached actors, and what these have started."""
         actors, processes = self.node.keeper.actors, self.node.processes
         started_by: dict[bytes, bytes] = {}
         kept = set()

@@ -6,7 +6,7 @@
                                         the look before it ──► rates, shares of a core, time left
 
 Owns the arithmetic between two looks. `tally` and `FunctionRates` are pure; `Watcher` asks and reads. Runs in the
-process of whoever watches: `sundog top`, a progress bar, `sundog status -v`.
+process of the command that watches: `sundog top`, a progress bar, `sundog status -v`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Function:
     cpu_s: float = 0.0
     peak_bytes: float = 0.0
     rate: float = 0.0  # tasks that ended per second, recently
-    left_s: float | None = None  # until the last of them ends at this rate
+    left_s: float | None = None  # until the last of these tasks ends at this rate
 
     @property
     def ended(self) -> int:

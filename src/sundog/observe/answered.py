@@ -24,7 +24,7 @@ from sundog.ids import PROCESS_BYTES
 from sundog.observe import zones
 
 if TYPE_CHECKING:
-    from sundog.observe.intake import RecordedProcess
+    from sundog.observe.recorded_process import RecordedProcess
     from sundog.plain import SqlRow
 
 

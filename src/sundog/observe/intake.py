@@ -17,9 +17,10 @@ from operator import sub
 from sundog import event_facts, event_names, events
 from sundog.observe import answered, schema
 from sundog.observe.ledger import Ledger
+from sundog.observe.recorded_process import RecordedProcess
 from sundog.observe.segments import Block
 from sundog.observe.zones import Zones
-from sundog.plain import JsonObject, SqlRow, field, plain
+from sundog.plain import JsonObject, SqlRow
 
 _PORTION = 1 << 16
 _TASKS = frozenset({events.TASK, events.CALL, events.CREATE})
@@ -41,40 +42,6 @@ _MACHINE = (
 )  # fmt: skip
 
 Progress = Callable[[int, int], None]
-
-
-@plain()
-class RecordedProcess:
-    """A process as the index knows it, and how far it was read."""
-
-    id: int
-    process_id: bytes
-    node_id: bytes = b""
-    pid: int = 0
-    role: str = ""
-    job_id: bytes = b""
-    actor_id: bytes = b""
-    actor_name: str = ""
-    repr_name: str = ""
-    concurrent: int = 0
-    class_name: str = ""
-    lease: int = 0
-    begun: bytes = b""
-    begun_s: float = 0.0
-    begun_name: int = 0
-    line: str = ""
-    own_bytes: int = 0
-    blocked_s: float = 0.0  # since when it is in a get or wait, and which
-    blocked_kind: int = 0
-    blocked_on: bytes = b""
-    blocked_task: bytes = b""
-    blocked_site: int = 0
-    after: int = 0
-    names_at: int = 0
-    unwritten: int = 0  # events that a full disk or a slow node cost, as its process and the node say
-    skipped: int = 0  # events that its ring had lost when it was read here
-    holes: int = 0  # events that were begun and never written
-    numbers: dict[int, int] = field(default_factory=dict)
 
 
 _COLUMNS = tuple(name for name in RecordedProcess.__annotations__ if name != "numbers")

@@ -7,7 +7,7 @@
 
 Owns how far each process's events have been counted. For programs that look every second: a look reads what is new
 since the one before, 0.6 to 1.5 µs an event. The complete, lasting answer is `observe/index.py`. Reads files only; runs
-in the process of whoever watches, on one thread.
+in the process of the command that watches, on one thread.
 """
 
 from __future__ import annotations
@@ -47,10 +47,7 @@ class LiveTotals:
         self.path = session_path
         self._ledger = Ledger()
         self._counted: dict[bytes, _Counted] = {}
-        self._segment, self._offset = 0, segments.HEADER_BYTES
-        if not whole:
-            for segment in segments.list_segments(session_path)[-1:]:
-                self._segment, self._offset = segment.number, os.path.getsize(segment.path)
+        self._follower = segments.SegmentFollower(session_path, whole=whole)
 
     def read(self) -> dict[str, FunctionFigures]:
         """Figures of every function by name, up to now."""
@@ -76,15 +73,7 @@ class LiveTotals:
         self._count(process_id, counted, events.Slots(slots.info, slots.first, whole))
 
     def _read_segments(self) -> None:
-        fresh = []
-        for segment in segments.list_segments(self.path):
-            if segment.number < self._segment:
-                continue
-            if segment.number > self._segment:
-                self._segment, self._offset = segment.number, segments.HEADER_BYTES
-            for block in segments.scan(segment, self._offset):
-                self._offset = segments.after(block)
-                fresh.append((segment, block))
+        fresh = list(self._follower.new_blocks())
         for segment, block in fresh:
             if block.kind == segments.NAMES:
                 names = event_names.parse_names(segments.payload(segment, block))

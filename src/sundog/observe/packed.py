@@ -69,7 +69,7 @@ def pack(name: str, path: str, file: str, version: str, progress: Callable[[int,
         ) as zip_:
             zip_.writestr(MARK, json.dumps({"format": FORMAT, "name": name, "sundog": version}))
             for member, size in members:
-                with contextlib.suppress(FileNotFoundError):  # the session goes on, and removes what is old
+                with contextlib.suppress(FileNotFoundError):  # the session continues, and removes what is old
                     zip_.write(os.path.join(path, member), member)
                 done += size
                 progress(done, total)

@@ -128,6 +128,33 @@ def after(block: Block) -> int:
     return block.offset + _filled(block.size)
 
 
+class SegmentFollower:
+    """Reads the blocks of a session's segments as they are written, each block once.
+
+    Args:
+        session_path: The session's folder.
+        whole: From the session's beginning; otherwise from the end of the newest segment.
+    """
+
+    def __init__(self, session_path: str, *, whole: bool = True) -> None:
+        self._path = session_path
+        self._number, self._offset = 0, HEADER_BYTES
+        if not whole:
+            for segment in list_segments(session_path)[-1:]:
+                self._number, self._offset = segment.number, os.path.getsize(segment.path)
+
+    def new_blocks(self) -> Iterator[tuple[Segment, Block]]:
+        """The blocks that were written since the last call, in order."""
+        for segment in list_segments(self._path):
+            if segment.number < self._number:
+                continue
+            if segment.number > self._number:
+                self._number, self._offset = segment.number, HEADER_BYTES
+            for block in scan(segment, self._offset):
+                self._offset = after(block)
+                yield segment, block
+
+
 def payload(segment: Segment, block: Block) -> bytes:
     """What a block holds; b"" if its segment is gone."""
     try:
@@ -241,7 +268,7 @@ class Writer:
         self._kept = [each for each in self._kept if path_of(self.session_path, each[0]) != path]
 
     def anew(self) -> None:
-        """The folder was removed under us: go on in a new segment."""
+        """The folder was removed under us: continue in a new segment."""
         self.close()
         self._kept = []
 

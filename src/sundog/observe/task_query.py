@@ -216,7 +216,7 @@ class TaskQuery:
         return found
 
     def _there(self, keys: Iterable[tuple[bytes, int]]) -> set[tuple[bytes, int]]:
-        """Which of these have ended; of an ended session, whatever the attempt."""
+        """Which of these have ended; of an ended session, regardless of the attempt."""
         wanted = list(keys)
         if not wanted:
             return set()

@@ -22,7 +22,7 @@ from sundog.events import EVENT_BYTES
 from sundog.ids import PROCESS_BYTES, TASK_BYTES, number_of
 from sundog.plain import SqlRow, plain
 
-_ROWS = 4096  # a zone takes rows on until it has so many
+_ROWS = 4096  # a zone takes rows on until it has this many
 _MOST = (1 << 63) - 1
 _RANGES_MAX = 50
 
@@ -135,7 +135,7 @@ def _condition(found: Iterable[SqlRow]) -> str:
             ranges[-1][1] = max(ranges[-1][1], last)
         else:
             ranges.append([first, last])
-    if len(ranges) > _RANGES_MAX:  # a condition with so many parts costs more than the rows in between
+    if len(ranges) > _RANGES_MAX:  # a condition with this many parts costs more than the rows in between
         ranges = [[ranges[0][0], ranges[-1][1]]]
     parts = [f"a.id BETWEEN {first:d} AND {last:d}" for first, last in ranges]
     return f"({' OR '.join(parts)})" if parts else "0"

@@ -22,31 +22,31 @@ from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import pack_function
 
 if TYPE_CHECKING:
-    from sundog.ray_engine.shim import Execution
+    from sundog.ray_engine.runs import RunningShim
 
 _CONSTRUCTION_MAX = 1 << 20
 _pace = capture.CapsulePace()
 _constructed: dict[int, tuple[tuple[object, ...], dict[str, object]]] = {}
 
 
-def constructed(execution: Execution) -> None:
+def constructed(execution: RunningShim) -> None:
     """An actor was made here: remember how, for the capsules of its calls."""
     _, args, kwargs = execution.call
     _constructed[id(args[0])] = (args[1:], kwargs)
 
 
-def failed(folder: str, execution: Execution, error: BaseException, config: Config) -> None:
+def failed(folder: str, execution: RunningShim, error: BaseException, config: Config) -> None:
     """Keep a call that failed, unless there have been very many."""
     wanted = dict(execution.own).get("capsule")
     if wanted or (config.capsule_on_failure and _pace.allows(execution.name)):
         keep_run(folder, execution, capture.outcome_of_error(error), config)
 
 
-def keep_run(folder: str, execution: Execution, outcome: Outcome, config: Config) -> None:
+def keep_run(folder: str, execution: RunningShim, outcome: Outcome, config: Config) -> None:
     """Write the capsule of a run beside the ring of its worker.
 
     Raises:
-        Exception: the arguments cannot be pickled, or the disk is full. The caller goes on without a capsule.
+        Exception: the arguments cannot be pickled, or the disk is full. The caller continues without a capsule.
     """
     function, args, kwargs = execution.call
     method, target, made = "", function, None

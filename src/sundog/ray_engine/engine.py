@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
     from sundog.ray_engine import theirs
     from sundog.ray_engine.gathering import Gathering
+    from sundog.ray_engine.runs import Own
     from sundog.refs import ObjectRef
     from sundog.remote_function import RemoteFunction
 
@@ -149,7 +150,7 @@ class RayEngine:
         self,
         made: dict[object, Native[Made]],
         target: Target,
-        around: Callable[[Target, shim.Own], object],
+        around: Callable[[Target, Own], object],
         base: TaskOptions | ActorOptions,
         options: TaskOptions | ActorOptions,
     ) -> Native[Made]:
@@ -164,7 +165,7 @@ class RayEngine:
         self,
         made: dict[object, Native[Made]],
         target: Target,
-        around: Callable[[Target, shim.Own], object],
+        around: Callable[[Target, Own], object],
         base: TaskOptions | ActorOptions,
         options: TaskOptions | ActorOptions,
     ) -> Native[Made]:

@@ -24,7 +24,7 @@ import time
 from types import FrameType, TracebackType
 from typing import IO
 
-from sundog.ray_engine import process, pushes, shim
+from sundog.ray_engine import process, pushes, runs
 
 _TOKEN_MAX = 256
 _CALLERS_MAX = 64  # connections that have not sent a token yet; above this the oldest one is closed
@@ -49,7 +49,7 @@ class Prompt(pdb.Pdb):
     do_c = do_cont = do_continue
 
     def do_quit(self, arg: str) -> bool:
-        """Leave the prompt; the task goes on."""
+        """Leave the prompt; the task continues."""
         self.clear_all_breaks()
         return self.do_continue(arg)
 
@@ -149,7 +149,7 @@ def _shown(caller: socket.socket) -> bytes | None:
 
 def _row(frame: FrameType, why: str) -> dict[str, object]:
     me = process.me
-    run = next((each for each in shim.now_running.values() if each.task == shim.running.get()), None)
+    run = next((each for each in runs.now_running.values() if each.task == runs.running.get()), None)
     return {
         "id": secrets.token_hex(4),
         "name": run.name if run is not None else frame.f_code.co_qualname,

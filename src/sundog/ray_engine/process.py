@@ -21,6 +21,7 @@ from sundog import config, events, notices, trust
 from sundog.owner.call_sites import MARK
 from sundog.ray_engine import asks, faults
 from sundog.ray_engine.pushes import HERE, Pusher
+from sundog.ray_engine.task_ids import CREATES, unique_of
 from sundog.refs import site_of
 
 if TYPE_CHECKING:
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
 
     from sundog.actor import ActorHandle
     from sundog.ray_engine import theirs
-    from sundog.ray_engine.shim import Execution
+    from sundog.ray_engine.runs import RunningShim
     from sundog.worker.meter import ThreadsMeter
 
 _WORKER_EVENTS, _DRIVER_EVENTS = 1 << 14, 1 << 18
 _LARGE_BYTES = 1 << 16
 _U32 = (1 << 32) - 1
 _NOBODY = bytes(8)
-CREATES = b"\xff" * 8  # in Ray the ids of creation tasks begin so, and continue with the actor's id
 _time = time.time
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -122,7 +122,6 @@ class ClusterProcess:
             with contextlib.suppress(OSError, ValueError):  # a program may have a handler of its own
                 faults.listen(path)
                 asks.listen(path)
-            sys.breakpointhook = _stop
         if identity.role == "worker" and not os.path.exists(f"{self.folder}/{HERE}"):
             self.pusher = Pusher(path, identity.job, self.config.push_interval_s)
 
@@ -144,7 +143,7 @@ class ClusterProcess:
         task = unique_of(core.get_current_task_id().binary())
         return _NOBODY + task, core.get_current_task_attempt_number()
 
-    def ended(self, execution: Execution, error: BaseException | None) -> None:
+    def ended(self, execution: RunningShim, error: BaseException | None) -> None:
         """Note that a task or call ended here."""
         ring, meter = self.ring, self._meter
         if ring is None or meter is None:
@@ -176,7 +175,7 @@ class ClusterProcess:
 
             capsules.constructed(execution)
 
-    def _keep_capsule(self, execution: Execution, error: BaseException) -> None:
+    def _keep_capsule(self, execution: RunningShim, error: BaseException) -> None:
         from sundog.ray_engine import capsules
 
         # Arguments that cannot be pickled, or a full disk: the user's own error must be raised.
@@ -236,24 +235,6 @@ class ClusterProcess:
         ring.write(kind, task, place, 0.0, start_s, end_s, flags, 0, 0.0, size)
 
 
-def unique_of(task: bytes) -> bytes:
-    """The eight bytes by which a task of Ray's goes here: its own, or those of the actor that it creates.
-
-    >>> unique_of(bytes.fromhex("0102030405060788" + "ff" * 16)).hex()
-    '0102030405060708'
-    """
-    found = task[8:16] if task.startswith(CREATES) else task[:8]
-    # Positive as a number, as the index needs it.
-    return found if found[7] < 0x80 else found[:7] + bytes((found[7] & 0x7F,))
-
-
-def _stop(*args: object, **kwargs: object) -> None:
-    """`breakpoint()` in a worker."""
-    from sundog.ray_engine import pauses
-
-    pauses.hook(sys._getframe(1))
-
-
 def _is_in_order(error: BaseException) -> bool:
     """Whether it is how a call ends on purpose: exit_actor(), and a generator whose reader stopped."""
     return isinstance(error, (SystemExit, GeneratorExit)) or type(error).__name__ == "AsyncioActorExit"
@@ -277,7 +258,7 @@ _libraries: dict[str, bool] = {}
 
 
 def ready(role: str = "worker") -> ClusterProcess:
-    """This process, brought to the engine if it is not there yet: by the first shim that runs in a worker."""
+    """This process, with its ring: made at the first call."""
     global me
     found = me
     if found is None:
@@ -293,10 +274,6 @@ def ready(role: str = "worker") -> ClusterProcess:
                         )
                 me = made
             found = me
-        if role == "worker":
-            from sundog.ray_engine import joining
-
-            joining.enter_worker()
     return found
 
 

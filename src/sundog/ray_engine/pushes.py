@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sundog import events, trust
+from sundog.ray_engine import runs
 
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
@@ -107,10 +108,8 @@ class Pusher:
 
     def push(self) -> None:
         """Send what is new; an idle worker is silent, so that its node counts as idle."""
-        from sundog.ray_engine import shim
-
         push = read_push(self._ring, self._after, self._names_at)
-        if push is None or (push.is_empty and not shim.now_running):
+        if push is None or (push.is_empty and not runs.now_running):
             return
         began = time.time()
         there = self._send("push", push, self._clock)

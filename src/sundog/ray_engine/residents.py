@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from sundog.ray_engine.process import CREATES, unique_of
 from sundog.ray_engine.pushes import HOME_NAMESPACE
+from sundog.ray_engine.task_ids import CREATES, unique_of
 
 if TYPE_CHECKING:
     from sundog.plain import JsonObject

@@ -2,8 +2,8 @@
 
 A shim is a function of the same kind (plain, generator, coroutine, asynchronous generator), for Ray goes by that; it
 has no `__wrapped__`, for Ray looks behind it. The function comes to Ray's workers by pickle and names this module, so
-the first one that runs in a worker brings the worker to this engine. Owns the shims, what runs in this process now, and
-the bound on time. Runs in Ray's workers, in the threads and event loops of Ray.
+the first one that runs in a worker brings the worker to this engine. Owns the shims, the entry of a worker into this
+engine, and the bound on time. Runs in Ray's workers, in the threads and event loops of Ray.
 """
 
 from __future__ import annotations
@@ -13,33 +13,27 @@ import contextlib
 import functools
 import inspect
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
-from contextvars import ContextVar, Token
+from contextvars import Token
 from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.exceptions import TaskTimeoutError
 from sundog.options import MethodOptions
-from sundog.ray_engine import process, wishes
+from sundog.ray_engine import process, runs, wishes
 from sundog.ray_engine import (
     shim as here,
 )  # shims use this name: a pickled shim refers to this module instead of copying it
+from sundog.ray_engine.runs import Own, Users, now_running, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Generator
     from types import FrameType
 
-Own = tuple[tuple[str, object], ...]  # options of sundog that the shim carries out
-Users = Callable[..., object]
 Invocation = Callable[[tuple[object, ...], dict[str, object]], object]  # how Ray calls
-
-running: ContextVar[bytes] = ContextVar("sundog_running", default=b"")
-"""The task in whose call this code runs; empty outside of one."""
-
-now_running: dict[int, Execution] = {}
-"""What runs in this process."""
 
 _PLAIN = MethodOptions()
 _time = time.time
@@ -67,7 +61,7 @@ class Execution:
     def __init__(
         self, kind: int, name: str, own: Own, call: tuple[Users, tuple[object, ...], dict[str, object]]
     ) -> None:
-        me = process.me or process.ready()
+        me = process.me or _enter()
         self.kind, self.name, self.own, self.call = kind, name, own, call
         self.task, self.attempt = me.current_task()
         self.coroutine: Awaitable[object] | None = None
@@ -140,6 +134,24 @@ class Execution:
         me = process.me
         if me is not None:
             me.ended(self, error)
+
+
+def _enter() -> process.ClusterProcess:
+    """Bring this worker to the engine: the first shim that runs in it does so."""
+    from sundog.ray_engine import joining
+
+    me = process.ready()
+    if me.ring is not None:
+        sys.breakpointhook = _stop
+    joining.enter_worker()
+    return me
+
+
+def _stop(*args: object, **kwargs: object) -> None:
+    """`breakpoint()` in a worker."""
+    from sundog.ray_engine import pauses
+
+    pauses.hook(sys._getframe(1))
 
 
 def _timeout_of(own: Own) -> float | None:
@@ -227,7 +239,7 @@ def _measured(function: Users, name: str, asked: str) -> Callable[..., Any]:
 
 def _around_plain(function: Users, kind: int, name: str, own: Own) -> Users:
     def shim(*args: object, **kwargs: object) -> object:
-        if here.running.get():  # a call within a call, such as of another method of the same actor
+        if runs.running.get():  # a call within a call, such as of another method of the same actor
             return function(*args, **kwargs)
         execution = here.Execution(kind, name, own, (function, args, kwargs))
         try:
@@ -264,7 +276,7 @@ def _around_generator(
 
 def _around_coroutine(function: Callable[..., Awaitable[object]], kind: int, name: str, own: Own) -> Users:
     async def shim(*args: object, **kwargs: object) -> object:
-        if here.running.get():  # a call within a call
+        if runs.running.get():  # a call within a call
             return await function(*args, **kwargs)
         execution = here.Execution(kind, name, own, (function, args, kwargs))
         try:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from sundog import events
-from sundog.ray_engine.process import unique_of
+from sundog.ray_engine.task_ids import unique_of
 
 if TYPE_CHECKING:
     from sundog.ray_engine import theirs

@@ -25,7 +25,7 @@ from sundog.exceptions import RuntimeEnvSetupError
 from sundog.runtime_env import ignores
 
 SIZE_LIMIT_BYTES = 512 * 1024 * 1024
-# Of a folder over the size limit at most so many entries are examined; no folder may have ten times as many.
+# Of a folder over the size limit at most this many entries are examined; no folder may have ten times as many.
 ENTRY_LIMIT = 50_000
 
 

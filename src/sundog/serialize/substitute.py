@@ -2,7 +2,7 @@
 
 Owns the walk. Lists, tuples and dicts are walked by hand; any other object goes through pickle, which knows how
 each type is taken apart and put together. Refs are never pickled here: a ref that is pickled by hand keeps its
-object for good. Runs on any thread; does no I/O.
+object permanently. Runs on any thread; does no I/O.
 """
 
 from __future__ import annotations

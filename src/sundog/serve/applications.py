@@ -401,7 +401,7 @@ def _scaling(plan: DeploymentPlan) -> AutoscalingConfig | None:
 
 
 def _count(spec: DeploymentSpec, old: DeploymentTarget | None) -> int:
-    """With how many replicas a deployment begins, or goes on."""
+    """With how many replicas a deployment begins, or continues."""
     scaling = spec.config.autoscaling_config
     if scaling is None:
         return spec.config.num_replicas

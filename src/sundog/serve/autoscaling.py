@@ -21,7 +21,7 @@ from sundog.serve.instance_schema import (
     ScalingDecision,
 )
 from sundog.serve.plan import DeploymentPlan
-from sundog.serve.rows import DeploymentID
+from sundog.serve.rows import DeploymentID, TimeStampedValue
 
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
@@ -30,14 +30,6 @@ if TYPE_CHECKING:
 
 _DECISIONS = 10  # decisions that are kept of each deployment
 _SILENT_S = 5.0  # a process without a report for this long is gone or idle
-
-
-@dataclass
-class TimeStampedValue:
-    """One point of a metric."""
-
-    timestamp: float
-    value: float
 
 
 @dataclass

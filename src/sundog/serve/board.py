@@ -54,7 +54,7 @@ class QueueBoard:
         self._cells[row * COLUMNS : row * COLUMNS + COLUMNS] = memoryview(bytes(COLUMNS * _CELL)).cast("H")
 
     def close(self) -> None:
-        """Let go of the mapping."""
+        """Release the mapping."""
         self._cells.release()
         self._map.close()
 

@@ -14,18 +14,32 @@ loop.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from sundog.serve.http_protocol import BoundedProtocol
     from sundog.serve.shared_bodies import BodySlot
+
+
+class BodyTaker(Protocol):
+    """The HTTP protocol whose place the reader takes (`http_protocol.BoundedProtocol`)."""
+
+    def body_read(self, body: bytearray | BodySlot) -> None:
+        """The body is whole."""
+
+    def eof_received(self) -> None: ...
+
+    def connection_lost(self, exc: Exception | None) -> None: ...
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
 
 
 class BodyReader(asyncio.BufferedProtocol):
     """Reads one body; takes the place of the HTTP protocol meanwhile."""
 
     def __init__(
-        self, protocol: BoundedProtocol, length: int, parts: list[bytes], slot: BodySlot | None = None
+        self, protocol: BodyTaker, length: int, parts: list[bytes], slot: BodySlot | None = None
     ) -> None:
         self._protocol = protocol
         self._length, self._slot = length, slot

@@ -24,7 +24,8 @@ from sundog.serve.rows import Rejection, RequestMetadata
 if TYPE_CHECKING:
     from sundog.generator import ObjectRefGenerator
     from sundog.refs import ObjectRef
-    from sundog.serve.router import Replica, Router
+    from sundog.serve.replica_view import Replica
+    from sundog.serve.router import Router
 
 
 class Moved:

@@ -25,7 +25,8 @@ from sundog.exceptions import RayActorError, RayError
 from sundog.serve.board import QueueBoard
 from sundog.serve.exceptions import RayServeException
 from sundog.serve.router import Router
-from sundog.serve.rows import CONTROLLER_NAME, NAMESPACE, DeploymentID, DeploymentTargets
+from sundog.serve.rows import CONTROLLER_NAME, NAMESPACE, DeploymentID
+from sundog.serve.targets import DeploymentTargets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -228,7 +229,7 @@ def connect(or_none: bool = False) -> Client | None:
 
 
 def disconnect() -> None:
-    """Let go of the connection, if there is one."""
+    """Release the connection, if there is one."""
     global _client
     with _lock:
         found, _client = _client, None

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypeVar
 
     from sundog.actor import ActorClass
-    from sundog.serve.autoscaling import TimeStampedValue
     from sundog.serve.request_router import RequestRouter
-    from sundog.serve.rows import DeploymentID, ReplicaID
+    from sundog.serve.rows import DeploymentID, ReplicaID, TimeStampedValue
 
     _T = TypeVar("_T")
     _Counted: TypeAlias = Callable[[], _T] | _T

@@ -1,7 +1,7 @@
 """Applications from configs: imported, built with the options that the config gives, made ready for the controller.
 
 Owns how an application builder is called, how options of a config override those of the code, and when a change
-needs new processes. `build_from_config` runs as a task; the rest also in the command line's process.
+needs new processes. `build_from_config` runs as a task; the other functions also in the command line's process.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def build_from_config(given: JsonObject, running: dict[str, str], before: JsonOb
         before: the config that they were deployed with.
     """
     from sundog.serve.config import AutoscalingPolicy
-    from sundog.serve.verbs import spec_of
+    from sundog.serve.described import spec_of
 
     app = ServeApplicationSchema.model_validate(given)
     bound = call_builder(import_attr(app.import_path), dict(app.args))

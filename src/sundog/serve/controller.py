@@ -4,10 +4,10 @@
 
     serve.run · deploy ──► ControllerCore ──plans──► replicas, proxies
     routers, proxies  ◄──topics── (long polling)
-    disk              ◄──every change──  so that a controller that was killed comes back and goes on
+    disk              ◄──every change──  so that a controller that was killed comes back and continues
 
 Owns applications, plans, what is published and what is on disk. Requests never pass here: while the controller is
-away they go on, and only changes wait. The decisions are in `plan.py`; this is the shell around them. An asyncio
+away they continue, and only changes wait. The decisions are in `plan.py`; this is the shell around them. An asyncio
 actor that restarts.
 """
 
@@ -32,7 +32,6 @@ from sundog.serve.proxies import Proxies
 from sundog.serve.replicas import Replicas, alive_nodes
 from sundog.serve.rows import (
     DeploymentID,
-    DeploymentTargets,
     ReplicaState,
     Route,
     RunningReplicaInfo,
@@ -40,6 +39,7 @@ from sundog.serve.rows import (
 )
 from sundog.serve.schema import LoggingConfig, ServeStatus
 from sundog.serve.specs import AppSpec, Kept, KeptDeployment, Revision, ServeOptions, SpecStore
+from sundog.serve.targets import DeploymentTargets
 from sundog.serve.telling import Teller
 from sundog.serve.topics import Topics
 

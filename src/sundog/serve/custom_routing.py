@@ -15,8 +15,9 @@ from sundog.serve.request_router import PendingRequest, ReplicaResult, RunningRe
 if TYPE_CHECKING:
     from sundog.serve.calls import Call
     from sundog.serve.config import RequestRouterConfig
+    from sundog.serve.replica_view import Replica
     from sundog.serve.request_router import RequestRouter
-    from sundog.serve.router import Replica, Router
+    from sundog.serve.router import Router
 
 
 class CustomRouting:

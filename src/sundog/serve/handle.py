@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from sundog.plain import JsonObject
-    from sundog.serve.router import Replica, Router
+    from sundog.serve.replica_view import Replica
+    from sundog.serve.router import Router
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -520,7 +521,7 @@ class DeploymentHandle(Generic[T]):
         return DeploymentBroadcastResponse(router, meta, args, kwargs)
 
     def shutdown(self) -> None:
-        """Let go of what the handle knows of replicas; a later call asks again."""
+        """Release what the handle knows of replicas; a later call asks again."""
         self._router = None
 
     async def shutdown_async(self) -> None:

@@ -121,7 +121,7 @@ def multiplexed(func: None = None, max_num_models_per_replica: int = 3) -> Calla
 def multiplexed(
     func: Callable[..., Awaitable[object]] | None = None, max_num_models_per_replica: int = 3
 ) -> object:
-    """Make a coroutine function that loads a model keep the models, at most so many.
+    """Make a coroutine function that loads a model keep the models, at most this many.
 
     Raises:
         TypeError: it is not a coroutine function of a model's id.

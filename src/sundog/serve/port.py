@@ -113,7 +113,7 @@ class Giver:
                 socket.send_fds(asker, [b"."], [self._sock.fileno()])
 
     def close(self) -> None:
-        """Let go of the socket; others may still hold it."""
+        """Release the socket; others may still hold it."""
         self._loop.remove_reader(self._listener.fileno())
         with suppress(OSError):
             os.unlink(self._path)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import unquote
 
 import httptools
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from sundog.serve.answers import Headers
     from sundog.serve.calls import Call
-    from sundog.serve.http_protocol import BoundedProtocol
     from sundog.serve.packed_http import ScopeValues
     from sundog.serve.proxy import ProxyApp
     from sundog.serve.router import Router
@@ -38,6 +37,29 @@ if TYPE_CHECKING:
 _perf = time.perf_counter
 _REQUEST_ID = REQUEST_ID_HEADER.encode()
 _CLOSE = b"connection: close\r\n"
+
+
+class QuickConnection(Protocol):
+    """The connection that a request came on (`http_protocol.BoundedProtocol`)."""
+
+    url: bytes
+    scheme: Literal["http", "https"] | None
+    client: tuple[str, int] | None
+    server: tuple[str, int | None] | None
+
+    def finish_quick(self, answer: bytes, keeps: bool) -> None:
+        """The request is answered."""
+
+    def take_long_way(
+        self,
+        values: ScopeValues,
+        headers: Headers,
+        body: bytes | bytearray,
+        more: bool,
+        keeps: bool,
+        call: Call | None,
+    ) -> None:
+        """The request continues as an ordinary one."""
 
 
 class QuickRequest:
@@ -48,7 +70,7 @@ class QuickRequest:
         "_router", "_scope", "is_over", "keeps",
     )  # fmt: skip
 
-    def __init__(self, app: ProxyApp, protocol: BoundedProtocol, route: Route, router: Router) -> None:
+    def __init__(self, app: ProxyApp, protocol: QuickConnection, route: Route, router: Router) -> None:
         self._app, self._protocol, self._route, self._router = app, protocol, route, router
         self._began = _perf()
         self.is_over = False
@@ -139,7 +161,7 @@ class QuickRequest:
         )
 
     def take_long_way(self) -> None:
-        """The request goes on as an ordinary one, with the call that it has made."""
+        """The request continues as an ordinary one, with the call that it has made."""
         self.is_over = True
         self._app.ongoing -= 1
         self._protocol.take_long_way(
@@ -147,7 +169,7 @@ class QuickRequest:
         )
 
 
-def scope_values(protocol: BoundedProtocol, method: str) -> tuple[str, ScopeValues]:
+def scope_values(protocol: QuickConnection, method: str) -> tuple[str, ScopeValues]:
     """The path of a request, and the values of its scope.
 
     Raises:
@@ -164,7 +186,7 @@ def scope_values(protocol: BoundedProtocol, method: str) -> tuple[str, ScopeValu
 
 def begin_quick(
     app: ProxyApp,
-    protocol: BoundedProtocol,
+    protocol: QuickConnection,
     method: str,
     headers: Headers,
     body: bytes | bytearray | BodySlot,

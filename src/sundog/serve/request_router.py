@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sundog.serve.router import Replica
+from sundog.serve.replica_view import Replica
 from sundog.serve.rows import DeploymentID, ReplicaID, RequestMetadata
 
 if TYPE_CHECKING:

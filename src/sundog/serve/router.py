@@ -30,14 +30,14 @@ from sundog.exceptions import RayActorError, RayTaskError, TaskCancelledError
 from sundog.serve.board import QueueBoard
 from sundog.serve.calls import Call
 from sundog.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
+from sundog.serve.replica_view import Replica
 from sundog.serve.rows import (
     DeploymentID,
-    DeploymentTargets,
     Rejection,
     RequestMetadata,
-    RunningReplicaInfo,
 )
 from sundog.serve.stages import stage_of
+from sundog.serve.targets import DeploymentTargets
 from sundog.util import metrics
 
 if TYPE_CHECKING:
@@ -51,42 +51,6 @@ _LOOK_AGAIN_S = 0.01  # while requests wait: slots that other processes free are
 _TRIES_MAX = 200
 _IN_BAND_MAX_BYTES = 64 * 1024
 _NO_MODEL = RequestMetadata("", "")
-
-
-class Replica:
-    """A replica as this process sees it."""
-
-    __slots__ = (
-        "actor",
-        "call",
-        "http",
-        "id",
-        "info",
-        "is_gone",
-        "limit",
-        "mine",
-        "models",
-        "row",
-        "share",
-        "stream",
-    )
-
-    def __init__(self, info: RunningReplicaInfo) -> None:
-        self.id = info.replica_id
-        self.actor = info.actor
-        self.call = info.actor.handle_request
-        self.http = info.actor.handle_http
-        self.stream = info.actor.handle_request_streaming
-        self.mine = 0  # requests of this process that the replica has
-        self.is_gone = False
-        self.update(info)
-
-    def update(self, info: RunningReplicaInfo) -> None:
-        self.info = info
-        self.row = info.board_row
-        self.limit = info.max_ongoing_requests
-        self.models = frozenset(info.multiplexed_model_ids)
-        self.share = info.share
 
 
 class Router:

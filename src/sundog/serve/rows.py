@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from sundog.actor import ActorHandle
-    from sundog.serve.config import RequestRouterConfig
 
     # What one process reports about its requests for one deployment: how many wait, how many run at each
     # replica, and for each replica that has answered since: requests, errors, seconds.
@@ -171,18 +170,11 @@ class RunningReplicaInfo:
 
 
 @dataclass
-class DeploymentTargets:
-    """All that routers need to know of a deployment."""
+class TimeStampedValue:
+    """One point of a metric."""
 
-    replicas: list[RunningReplicaInfo] = field(default_factory=list)
-    is_available: bool = True
-    exists: bool = True
-    max_queued_requests: int = -1
-    backpressure_status: int = 503
-    backpressure_retry_s: float | None = None
-    board_row: int = -1  # for the number of requests that wait at proxies
-    router_config: RequestRouterConfig | None = None
-    autoscales: bool = False
+    timestamp: float
+    value: float
 
 
 class Route(NamedTuple):

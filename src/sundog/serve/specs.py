@@ -101,7 +101,7 @@ class KeptApp:
 
 @dataclass
 class Kept:
-    """All that a controller must know to go on."""
+    """All that a controller must know to continue."""
 
     options: ServeOptions
     port: int

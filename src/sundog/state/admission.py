@@ -8,7 +8,7 @@ its only thread, once per lease about to be granted and only for functions it ha
 A run that was ended for memory says how little it takes at least, not how much. So for ``UNSURE_S`` after that no more
 of its function are started beside what runs; then the estimate counts again.
 
-A task is never held back for good: one always may run, blocked ones not counted, for what they wait for may be what
+A task is never held back permanently: one always may run, blocked ones not counted, for what they wait for may be what
 is held back; and after ``PATIENCE_S`` the estimate is taken for wrong, and one more is let in.
 """
 
@@ -108,7 +108,7 @@ class Admission:
         }
 
     def plenty(self, leases: int, used_bytes: int, limit_bytes: int) -> bool:
-        """Whether so many leases and one more fit into half of what is allowed, were each as large as any ever was.
+        """Whether this many leases and one more fit into half of what is allowed, were each as large as any ever was.
 
         Then nothing has to be measured: the common case, and a few comparisons.
         """

@@ -288,13 +288,13 @@ class Leases(Granting):
         return out
 
     def delay_starts(self, node_id: bytes, env_key: str, failures: int, now: float) -> None:
-        """Processes of this environment ended before they served, so many in a row: wait before the next."""
+        """Several processes in a row ended before they served this environment: wait before the next start."""
         node = self._nodes.get(node_id)
         if node is not None:
             node.backoffs[env_key] = Backoff(failures, now + _start_delay_s(failures))
 
     def worker_died(self, worker: bytes, now: float) -> list[Instruction]:
-        """A process ended, for whatever reason: what it held is free."""
+        """A process ended, for any reason: what it held is free."""
         self._remember_gone(worker)
         found = self._workers.pop(worker, None)
         if found is None:
@@ -327,7 +327,7 @@ class Leases(Granting):
         return out
 
     def unblocked(self, worker: bytes, now: float) -> list[Instruction]:
-        """The worker goes on. The worker has its CPU at once, taken or not: waiting for the CPU could deadlock."""
+        """The worker continues. The worker has its CPU at once, taken or not: waiting for the CPU could deadlock."""
         found = self._workers.get(worker)
         if found is None or not found.blocked or found.lease is None or found.stopping:
             return []
@@ -407,7 +407,7 @@ class Leases(Granting):
         return self.tenants.rows(self._waiting)
 
     def tick(self, now: float) -> list[Instruction]:
-        """Let time pass: collect idle workers, retry failed starts, look after requests that starve."""
+        """Let time pass: collect idle workers, retry failed starts, check for requests that starve."""
         out: list[Instruction] = []
         for node in self._nodes.values():
             self._collect_idle(node, now, out)
@@ -470,7 +470,7 @@ class Leases(Granting):
         return next((node.workers[owner] for node in self._nodes.values() if owner in node.workers), None)
 
     def shortage(self, owner: bytes, key: Hashable) -> Shortage | None:
-        """Return what a waiting request lacks and which leases have it; None if it may go on without help."""
+        """Return what a waiting request lacks and which leases have it; None if it may continue without help."""
         from sundog.state import shortage  # rarely needed, and start-up time counts
 
         want = self._wants.get(owner, {}).get(key)

@@ -204,7 +204,7 @@ class Lineage:
         self._leave(task_id, row, out)
 
     def _leave(self, task_id: bytes, row: KeptTask, out: list[Instruction]) -> None:
-        """Let go of what a row needs, and of the rows that only it needed, however long the chain."""
+        """Release what a row needs, and of the rows that only it needed, however long the chain."""
         pending = [(task_id, row)]
         while pending:
             task_id, row = pending.pop()

@@ -6,13 +6,13 @@
       ▲    Freeze, Ask                └──► ENDING (one process)    ──dead──────────────►┤ look again
       └────────────── look: below: Thaw ◄───────────────────────────────────────────────┘
 
-A process that was told to end gives its memory back bit by bit. Use may be below the limit for a moment, so that what
-runs goes on, and above it again while the rest of that memory is still to come: then everything is stopped once more,
-and no other process is ended, until the process is dead and what it held is free.
+A process that was told to end gives its memory back bit by bit. Use may be below the limit for a moment, so that tasks
+continue, and above it again before the process has given all of its memory back: then the tasks are stopped once more,
+and no other process is ended, until this process is dead and its memory is free.
 
 Owns: the threshold, the order (idle, then what can be tried again, then the most recently started), one at a time,
 and how a task that is ended may be tried again. While it decides, what runs is stopped, so that memory cannot fill
-up under its hands; it goes on as soon as there is room. Refuses: reading, signals, processes and clocks (``now`` is
+up under its hands; it continues as soon as there is room. Refuses: reading, signals, processes and clocks (``now`` is
 given). Runs in the node program, on its only thread.
 """
 

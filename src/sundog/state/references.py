@@ -38,7 +38,7 @@ from sundog.ids import PROCESS_BYTES
 #   ("lost", object_id)            the owner had freed it already: reading it is an error
 Instruction = tuple[object, ...]
 
-# Messages of a dead process arrive before the report of its death, or soon after. After so many further
+# Messages of a dead process arrive before the report of its death, or soon after. After this many further
 # deaths none is expected.
 DEAD_MAX = 10_000
 
@@ -181,7 +181,7 @@ class References:
         return held
 
     def reply_held(self, receiver: bytes, oids: Iterable[bytes]) -> None:
-        """A reply says that `receiver` goes on holding these (call before dropping the task's own holds)."""
+        """A reply says that `receiver` keeps holding these (call before dropping the task's own holds)."""
         self.give(receiver, oids)
 
     # ------------------------------------------------------------------ messages

@@ -2,7 +2,7 @@
 
 Owns: the reading of pools and leases for one waiting request. Refuses: changing anything, and guessing: where
 the reason is another than a resource that another lease holds (a worker that starts, a request that fits nowhere, room
-kept for another request), the answer is None, "it may go on by itself".
+kept for another request), the answer is None, "it may continue by itself".
 Runs in the node program, on its only thread, when a deadlock is looked for.
 """
 
@@ -40,7 +40,7 @@ def of_group(group: Group, nodes: list[KnownNode], groups: Iterable[Group]) -> S
     """What a placement group that waits for a place lacks: only where even the sum of all its bundles is too much.
 
     With one node that is exact for every strategy but STRICT_SPREAD; with several, a group that does not fit in
-    pieces counts as one that may go on.
+    pieces counts as one that may continue.
     """
     if group.state != PENDING or len(nodes) != 1:
         return None

@@ -18,7 +18,7 @@ upper bound; nor does it hear of segments that are removed. When the pool runs s
                       ▼
                     IDLE    each finished spill adds to the pool; another round if that was not enough
 
-A spilled object that was restored keeps its copy on disk, so it is evicted again for nothing. What is in use
+A spilled object that was restored keeps its copy on disk, so it is evicted again without need. What is in use
 (some process has a view) stays: its pages could not be had back anyway. If nothing is left to move, a put goes
 to disk, and a restored object is read where it lies.
 """

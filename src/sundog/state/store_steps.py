@@ -21,7 +21,7 @@ class Seen(NamedTuple):
 
 
 class Granted(NamedTuple):
-    """Tell a process that it may fill so many bytes more."""
+    """Tell a process that it may fill this many bytes more."""
 
     process: bytes
     number: int

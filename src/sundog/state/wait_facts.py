@@ -45,7 +45,7 @@ class Wait(NamedTuple):
 
 
 class RunSlot(NamedTuple):
-    """A place where calls run: so many at a time."""
+    """A place where calls run: this many at a time."""
 
     name: str
     limit: int

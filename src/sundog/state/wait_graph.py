@@ -2,11 +2,11 @@
 
     driver ──get──► task ──runs in──► worker ──get──► task ──needs──► GPU ──held by──► worker ──get──► …
 
-Owns: the graph made of reports, its reduction, and the cycle that is left. A vertex goes on once each of its
-*clauses* is met: so many, by weight, of the vertices named there go on. Whatever is not in the graph goes on by
-itself. Taking away, again and again, what can go on leaves exactly what never will: the test is sound for any mix of
+Owns: the graph made of reports, its reduction, and the cycle that is left. A vertex continues once each of its
+*clauses* is met: enough of the vertices named there, by weight, continue. Whatever is not in the graph continues by
+itself. Taking away, again and again, what can continue leaves exactly what never will: the test is sound for any mix of
 "all of these", "two of these", and amounts of resources. What is unknown, unanswered or merely odd has no vertex, so
-doubt always ends in "it goes on".
+doubt always ends in "it continues".
 Refuses: asking (``inquiry.py`` does), and the words for people (``deadlock_text.py``).
 Runs in the node program, on its only thread.
 """
@@ -41,7 +41,7 @@ NOBODY: Vertex = ("nobody",)
 
 
 class Clause(NamedTuple):
-    """Met once vertices of a weight of ``needed`` go on."""
+    """Met once vertices of a weight of ``needed`` continue."""
 
     needed: int
     of: tuple[tuple[Vertex, int], ...]
@@ -59,7 +59,7 @@ class World(NamedTuple):
 
 
 def stuck(graph: Graph) -> set[Vertex]:
-    """The vertices that never go on, whatever the others do."""
+    """The vertices that never continue, whatever the others do."""
     waiting: dict[Vertex, list[Vertex]] = defaultdict(list)
     left: dict[Vertex, list[int]] = {}
     parts: dict[tuple[Vertex, Vertex], list[tuple[int, int]]] = defaultdict(list)

@@ -26,7 +26,7 @@ class Credit:
     def __init__(self) -> None:
         self.left = _ENDLESS
         self.reserved = 0
-        # Asks the node for so many bytes, of which so many are to be reserved. False: the store has no room.
+        # Asks the node for bytes, and says how many of them it reserves. False: the store has no room.
         self.ask: Callable[[int, int], bool] | None = None
         self._lock = threading.Lock()
 

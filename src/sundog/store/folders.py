@@ -338,12 +338,7 @@ def lock_of_ended(session_path: str) -> int | None:
             os.close(folder)
     except OSError:
         return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        return None
-    return lock
+    return trust.locked(lock)
 
 
 def is_session(session_path: str) -> bool:

@@ -60,7 +60,7 @@ def map_file(path: str, size_bytes: int, *, writable: bool, offset: int = 0) -> 
 
 
 def reserve(path: str, size_bytes: int) -> None:
-    """Have room for so many bytes of a file, before they are written through a mapping.
+    """Have room for this many bytes of a file, before they are written through a mapping.
 
     Raises:
         OSError: the file is gone, or the file system has no room.

@@ -73,7 +73,7 @@ class RoomAsker(Protocol):
 
 
 def size_class(size_bytes: int) -> int:
-    """The segment size for so many bytes: powers of two and the halves between, from 96 KiB."""
+    """The segment size for this many bytes: powers of two and the halves between, from 96 KiB."""
     bits = max(_SMALLEST_BITS, (size_bytes - 1).bit_length())
     low = 1 << (bits - 1)
     middle = low + low // 2
@@ -432,7 +432,7 @@ class Segments:
         return {oid: exporter for oid, exporter in found if exporter is not None}
 
     def trim(self) -> tuple[list[str], list[str], list[str], dict[str, float]]:
-        """Let go of everything that only makes the next access faster: the store is full.
+        """Release everything that only makes the next access faster: the store is full.
 
         Returns:
             Names of the segments with live views, and of those that are being written now: neither is of use to

@@ -86,7 +86,7 @@ class SharedRing:
     # ------------------------------------------------------------------ making and opening
     @classmethod
     def make(cls, limit: int, capacity: int) -> SharedRing:
-        """A new ring of so many bytes; `limit` items at most, here and beside it (0: any number).
+        """A new ring of this many bytes; `limit` items at most, here and beside it (0: any number).
 
         Raises:
             OSError: there is no descriptor left.
@@ -266,9 +266,9 @@ class SharedRing:
         return DONE
 
     def get_all(self, wanted: int, by_maker: bool = False) -> list[bytes] | int:
-        """Take so many records at once; or EMPTY, or ASK.
+        """Take this many records at once; or EMPTY, or ASK.
 
-        For the maker: so many items, of which those that are not in the list are counted out of what is beside.
+        For the maker: this many items, of which those that are not in the list are counted out of what is beside.
         """
         words, memory, first = self.words, self.memory, self._first
         found = [b""] * wanted  # before the lock: see the module's guarantees
@@ -301,7 +301,7 @@ class SharedRing:
         return found[:taken]
 
     def _room_for(self, size: int, tail: int, head: int, count: int) -> int:
-        """Where a record of so many bytes goes; -1 if it does not fit now."""
+        """Where a record of this many bytes goes; -1 if it does not fit now."""
         capacity = self._capacity
         if count and tail <= head:
             return tail if tail + size <= head else -1
@@ -474,7 +474,7 @@ def sealed(stream: bytes) -> bytes:
 
 
 def hear(pipe: int, count: int = 1) -> None:
-    """Take a note out of a waiter's pipe, or up to so many, if there are any."""
+    """Take a note out of a waiter's pipe, or up to this many, if there are any."""
     try:
         os.read(pipe, count)
     except OSError:

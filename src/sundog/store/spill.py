@@ -208,7 +208,7 @@ def _send(out: int, given: int, offset: int, length: int) -> None:
 
 
 def scan(shm_root: str, remove: list[str]) -> tuple[dict[str, Seen], int]:
-    """Remove files of free lists, then measure: every segment with an object, and the bytes of all the rest."""
+    """Remove files of free lists, then measure: every segment with an object, and the bytes of all other files."""
     for name in remove:
         with contextlib.suppress(OSError):
             os.unlink(f"{shm_root}/{name}")

@@ -143,7 +143,7 @@ class ActorGroup:
         self.actors += [ActorWrapper(actor, metadata) for actor, metadata in zip(made, told)]
 
     def remove_actors(self, actor_indexes: list[int]) -> None:
-        """Let go of some; they end when no other handle is left."""
+        """Release some; they end when no other handle is left."""
         gone = set(actor_indexes)
         self.actors = [each for index, each in enumerate(self.actors) if index not in gone]
 

@@ -16,7 +16,7 @@ from sundog.refs import ObjectRef
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
-_FEW = 4  # up to so many calls, checking again is as quick as remembering
+_FEW = 4  # up to this many calls, checking again is as quick as remembering
 
 V = TypeVar("V")
 Actor = TypeVar("Actor")

@@ -285,7 +285,7 @@ class LocalIterator(Generic[T]):
             item = next(self)
             late = isinstance(item, _NextValueNotReady)
             for one in waiting:
-                # Each copy waits for a late item in its turn. Otherwise the next copy would overtake.
+                # A copy whose turn it is waits for a late item. Otherwise the next copy would overtake it.
                 if not (late and one and isinstance(one[-1], _NextValueNotReady)):
                     one.append(item)
 

@@ -201,7 +201,7 @@ _registry = _Registry()
 
 
 def _forked() -> None:
-    """In a child of `fork`: its parent goes on writing the file; the parent's lock may have been taken."""
+    """In a child of `fork`: its parent keeps writing the file; the parent's lock may have been taken."""
     _registry.lock = threading.Lock()
     _registry.detach()
 

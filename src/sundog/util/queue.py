@@ -42,7 +42,7 @@ else:
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
-# the first so many verbs of a process are calls: most processes that use a queue once are done by then
+# this many verbs of a process are calls at first: most processes that use a queue once are done by then
 _OPEN_AFTER = 2
 _RINGS_MAX = 32  # rings of one process: each takes six descriptors
 _HERE_S = 10e-3  # a wait that lasts longer is a call: it is recorded, lends its CPU, and has its turn
@@ -398,7 +398,7 @@ def _wait_s(block: bool, timeout: float | None) -> float:
 
 
 def _put_here(ring: SharedRing, record: bytes, wait_s: float) -> int:
-    """Put a record into a ring: DONE, FULL after so many seconds, or ASK."""
+    """Put a record into a ring: DONE, FULL after this many seconds, or ASK."""
     found = ring.put(record, waits=wait_s > 0)
     end = _perf() + wait_s
     while found == FULL and wait_s > 0:
@@ -409,7 +409,7 @@ def _put_here(ring: SharedRing, record: bytes, wait_s: float) -> int:
 
 
 def _get_here(ring: SharedRing, wait_s: float) -> bytes | int:
-    """Take a record out of a ring; EMPTY after so many seconds, or ASK."""
+    """Take a record out of a ring; EMPTY after this many seconds, or ASK."""
     found = ring.get(waits=wait_s > 0)
     end = _perf() + wait_s
     while found == EMPTY and wait_s > 0:

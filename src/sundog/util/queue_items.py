@@ -106,7 +106,7 @@ class Items(Generic[T]):
         self._wake_getters()
 
     def get_all_nowait(self, wanted: int) -> list[T]:
-        """Take the oldest so many items, or raise `asyncio.QueueEmpty`."""
+        """Take this many items, the oldest first, or raise `asyncio.QueueEmpty`."""
         out: list[T] = []
         if self.ring is not None:
             found = self.ring.get_all(wanted, True)
@@ -233,7 +233,7 @@ class Items(Generic[T]):
             _wake(self._getters, self.qsize())
 
     def _wake_putters(self, now: bool = False) -> None:
-        """Let puts go on: at once if there is much room, so that many follow; after a moment if there is some."""
+        """Let puts continue: at once if there is much room, so that many follow; after a moment if there is some."""
         if now:
             self._timer = None
         if self._putters:

@@ -113,7 +113,7 @@ class NotIn(_Described):
 
 
 class Exists(_Described):
-    """The node has the label, whatever its value."""
+    """The node has the label, regardless of its value."""
 
 
 class DoesNotExist(_Described):

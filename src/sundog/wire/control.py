@@ -113,7 +113,7 @@ class ActOk(ToNode):
 
 # ---------------------------------------------------------------------- driver, worker → node: leases and lanes
 class WantLeases(ToNode):
-    """The sender could use so many more leases of this shape (0 withdraws), for these functions among others."""
+    """The sender could use this many more leases of this shape (0 withdraws), for these functions among others."""
 
     key: int
     spec: LeaseSpec
@@ -159,11 +159,11 @@ class Blocked(ToNode):
 
 
 class Unblocked(ToNode):
-    """A worker goes on."""
+    """A worker continues."""
 
 
 class Stalled(ToNode):
-    """So many gets and waits of this process have been blocked for long ([deadlocks](deadlocks.md))."""
+    """How many gets and waits of this process have been blocked for long ([deadlocks](deadlocks.md))."""
 
     waits: int
 
@@ -182,7 +182,7 @@ class Paused(ToNode):
 
 
 class Resumed(ToNode):
-    """A task that stood in a debugger goes on."""
+    """A task that stood in a debugger continues."""
 
     pause_id: str
 
@@ -263,7 +263,7 @@ class PgRemove(ToNode):
 
 # ---------------------------------------------------------------------- driver, worker → node: the store
 class StoreAsk(ToNode):
-    """Credit is spent: so many bytes more are needed."""
+    """Credit is spent: this many bytes more are needed."""
 
     number: int
     missing_bytes: int
@@ -341,7 +341,7 @@ class Goodbye(FromNode):
 
 
 class NodesChanged(FromNode):
-    """To all owners: the session has so many nodes now. Objects may have copies on any of them."""
+    """To all owners: the session has this many nodes now. Objects may have copies on any of them."""
 
     nodes: int
 
@@ -449,7 +449,7 @@ class ActorCreated(FromNode):
 
 
 class ActorDead(FromNode):
-    """To the creator: the actor is gone for good, and whether it keeps its name while handles are held."""
+    """To the creator: the actor has ended permanently, and whether it keeps its name while handles are held."""
 
     actor_id: bytes
     keeps_name: bool
@@ -482,7 +482,7 @@ class StopProfile(FromNode):
 
 
 class PauseCounts(FromNode):
-    """To all: so many tasks stand in a debugger, at so many a user sits: no bound on time ends meanwhile."""
+    """To all: how many tasks stand in a debugger, and how many of them have a user. Meanwhile no bound on time ends."""
 
     paused: int
     attached: int

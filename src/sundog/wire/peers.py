@@ -80,7 +80,7 @@ class Borrowed(ToPeer):
 
 
 class Unborrow(ToPeer):
-    """To the owner: the last hold here is gone; count this process so many times less."""
+    """To the owner: the last hold here is gone; subtract this number from the count of this process."""
 
     oid: bytes
     times: int
@@ -116,7 +116,7 @@ class CancelOwned(ToPeer):
 
 
 class Consumed(ToPeer):
-    """To the worker that runs a generator: so many items were taken."""
+    """To the worker that runs a generator: this many items were taken."""
 
     task_id: bytes
     items: int

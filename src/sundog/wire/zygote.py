@@ -49,7 +49,7 @@ class Learn(ToZygote):
 
 
 class Learned(FromZygote):
-    """Packages were loaded, in so many seconds and KiB; or why they were not."""
+    """Packages were loaded, in how many seconds and KiB; or why they were not."""
 
     packages: list[str]
     seconds: float

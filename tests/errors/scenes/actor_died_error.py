@@ -1,4 +1,4 @@
-"""When it happens: an actor is dead for good: its process died and `max_restarts` is used up, `kill()` or
+"""When it happens: an actor is permanently dead: its process died and `max_restarts` is used up, `kill()` or
 `exit_actor()` ended it, its constructor raised, or its last handle went out of scope. Every later call raises
 this too. The message names the one cause.
 

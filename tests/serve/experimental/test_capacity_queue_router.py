@@ -10,8 +10,8 @@ import pytest
 from sundog.exceptions import ActorUnavailableError
 from sundog.serve.experimental import capacity_queue_router
 from sundog.serve.experimental.capacity_queue_router import CapacityQueueRouter
+from sundog.serve.replica_view import Replica
 from sundog.serve.request_router import PendingRequest, RunningReplica
-from sundog.serve.router import Replica
 from sundog.serve.rows import RequestMetadata
 from tests.serve.fakes import MODEL, FakeActor, FakeSession, replica_id, running
 

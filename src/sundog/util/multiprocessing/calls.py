@@ -25,7 +25,7 @@ class RemoteTraceback(Exception):
 
 
 class Failure:
-    """An exception in the place of a result, so that one bad item does not lose its chunk."""
+    """An exception in the place of a result, so that the other items of its chunk are kept."""
 
     def __init__(self, error: BaseException, traceback_text: str = "") -> None:
         self.error = error

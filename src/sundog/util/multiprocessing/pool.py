@@ -39,7 +39,7 @@ class Pool:
         processes: How many; by default one per CPU of the session.
         initializer: Called once in each process before its first call.
         initargs: Its arguments.
-        maxtasksperchild: After so many chunks a process is replaced by a fresh one.
+        maxtasksperchild: After this many chunks a process is replaced by a fresh one.
         context: Accepted for compatibility, without effect.
         ray_address: The session to join when there is none yet.
         ray_remote_args: Options of the processes, e.g. `{"num_cpus": 1}`; by default they reserve nothing.

@@ -272,7 +272,7 @@ class IMapIterator(Generic[T]):
         self._fill(self._window)
 
     def _fill(self, most: int) -> None:
-        """Submit chunks until so many are under way."""
+        """Submit chunks until this many are under way."""
         with self._reading:
             missing = most - len(self._waited) - len(self._submitted)
             if missing > 0 and not self._exhausted:
@@ -326,7 +326,7 @@ class IMapIterator(Generic[T]):
             StopIteration: All were given.
             multiprocessing.TimeoutError: It was not there in time.
 
-        An item on which the call raised is given as a `PoolTaskError`, as in Ray, and the iteration goes on.
+        An item on which the call raised is given as a `PoolTaskError`, as in Ray, and the iteration continues.
         """
         while True:
             try:

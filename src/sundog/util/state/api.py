@@ -67,7 +67,7 @@ def __getattr__(name: str) -> object:
 
 
 def matches(row: Mapping[str, object], filters: Sequence[Filter]) -> bool:
-    """Whether a row passes all filters; a string matches whatever its case."""
+    """Whether a row passes all filters; a string matches regardless of its case."""
     for key, predicate, wanted in filters:
         equal = _equal(row.get(key.lower()), wanted)
         if equal != (predicate == "="):

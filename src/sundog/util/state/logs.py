@@ -100,8 +100,8 @@ def get_log(
     """Read a log in pieces: a file by its name, or what an actor, a task or a process wrote.
 
     Args:
-        follow: go on with what is written from now on, until the generator is closed.
-        tail: only so many lines from the end; -1 is all.
+        follow: continue with what is written from now on, until the generator is closed.
+        tail: only this many lines from the end; -1 is all.
         suffix: "out" or "err", when the log is not named.
         encoding: None gives bytes.
         attempt_number: which attempt of the task.
