@@ -133,6 +133,27 @@ def test_a_shared_folder_without_the_sticky_bit_is_warned_of(tmp_path: Path) -> 
     assert "sticky bit" in trust.check_container(str(tmp_path))
 
 
+def test_a_folder_above_without_the_sticky_bit_is_warned_of_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "shared" / "ours").mkdir(parents=True)
+    (tmp_path / "shared").chmod(0o777)
+    assert trust.check_container(str(tmp_path / "shared" / "ours")).endswith(f"chmod +t {tmp_path}/shared")
+    (tmp_path / "shared").chmod(0o1777)
+    assert trust.check_container(str(tmp_path / "shared" / "ours")) == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+@pytest.mark.parametrize("given", ["theirs/ours", "theirs/link/deep", "link/deep", "open/../theirs/ours"])
+def test_a_folder_that_a_stranger_above_it_can_swap_is_warned_of(tmp_path: Path, given: str) -> None:
+    for folder in ("theirs/ours", "ours/deep", "open"):
+        (tmp_path / folder).mkdir(parents=True)
+    for link in ("theirs/link", "link"):
+        (tmp_path / link).symlink_to(tmp_path / "ours")
+    assert trust.check_container(str(tmp_path / given)) == ""
+    for taken in ("theirs", "link"):
+        os.lchown(tmp_path / taken, 54321, 54321)
+    assert "54321" in trust.check_container(str(tmp_path / given))
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
 def test_a_link_of_another_user_to_a_folder_of_ours_may_not_hold_ours(tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()

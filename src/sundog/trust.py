@@ -82,10 +82,11 @@ def check_container(path: str) -> str:
     """Look at a folder that the user chose for us to make folders in: /tmp, a scratch disk, /dev/shm.
 
     The folder need not be this user's: what is made there is private, and in a folder with the sticky bit no other user
-    can replace it. Links on the way are the user's choice, unless its own name is a link that another user made.
+    can replace it. The folders and links above it are the user's choice, and are warned of.
 
     Returns:
-        Half a sentence of warning if others could replace what is made there; "" if they cannot.
+        The end of a warning, with what to do, if others could replace the folder or what is made there; "" if they
+        cannot.
 
     Raises:
         Untrusted: it, or a link of its name, belongs to a user who is neither this user nor root.
@@ -97,12 +98,40 @@ def check_container(path: str) -> str:
             raise _refuse(f"it belongs to another user (uid {owner})", path)
     if not stat.S_ISDIR(info.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+    if _lets_others_rename(info):
+        return f"other users can rename what is in it, for it has no sticky bit. Set it with: chmod +t {path}"
+    return _hazard_above(path)
+
+
+def _hazard_above(path: str) -> str:
+    """The end of a warning if others could put another folder in the place of `path`, from above; "" if they cannot."""
+    for whole in (os.path.abspath(path), os.path.realpath(path)):
+        above = os.path.dirname(whole)
+        while above != os.path.dirname(above):
+            try:
+                link, info = os.lstat(above), os.stat(above)
+            except OSError:
+                break  # a ".." behind a link: the real path has no such parts
+            for uid in (link.st_uid, info.st_uid):
+                if uid not in (0, os.geteuid()) and not _is_unmapped(uid):
+                    return (
+                        f"another user (uid {uid}) can put another folder in its place, for {above} is that user's. "
+                        "Choose one below folders of this user or of root"
+                    )
+            if _lets_others_rename(info):
+                return (
+                    f"other users can rename what is in {above}, for that has no sticky bit. "
+                    f"Set it with: chmod +t {above}"
+                )
+            above = os.path.dirname(above)
+    return ""
+
+
+def _lets_others_rename(info: os.stat_result) -> bool:
     writable = info.st_mode & _OTHERS_WRITE
     if writable == stat.S_IWGRP and _is_private_group(info.st_gid):
-        return ""
-    if writable and not info.st_mode & stat.S_ISVTX:
-        return "other users can rename what is in it, for it has no sticky bit"
-    return ""
+        return False
+    return bool(writable and not info.st_mode & stat.S_ISVTX)
 
 
 def _is_unmapped(uid: int) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 
 import pytest
 
 from sundog.engines import obstacles
+from sundog.exceptions import RaySystemError
 from sundog.node.failed_starts import FailedStarts
 from sundog.state.leases import FIRST_BACKOFF_S, LAST_BACKOFF_S
 from sundog.system import process_limit
@@ -36,6 +38,16 @@ def test_an_error_of_the_system_becomes_one_sentence(cause: OSError | RuntimeErr
 
 def test_a_place_like_this_one_is_good_enough() -> None:
     obstacles.check()
+
+
+def test_files_that_must_stay_too_small_are_told_with_the_limit_to_raise() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(RaySystemError, match=r"4,096 bytes at most.*ulimit -f"):
+            obstacles.check()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_the_limit_of_processes_is_named() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
+import sqlite3
+import struct
 from pathlib import Path
 
 import pytest
@@ -234,3 +237,24 @@ def test_records_that_were_damaged_are_read_as_far_as_they_can_be(session: Sessi
         assert found.one("SELECT count(*) FROM tasks") <= 60
         assert "".join(pieces(found)).startswith("[")
         assert found.missed() >= 0
+
+
+def journal_naming(path: str) -> bytes:
+    """What a change of several data bases leaves, by the file format of SQLite: no pages, and who coordinated it."""
+    magic, name = bytes.fromhex("d9d505f920a163d7"), path.encode()
+    header = magic + struct.pack(">IIIII", 0, 0, 1, 512, 4096)
+    lock_page = struct.pack(">I", (1 << 30) // 4096 + 1)
+    return header.ljust(512, b"\0") + lock_page + name + struct.pack(">II", len(name), sum(name)) + magic
+
+
+def test_a_journal_that_names_a_file_of_the_reader_does_not_make_sqlite_remove_it(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("of the reader")
+    path = tmp_path / "session" / "records" / index.FILE
+    path.parent.mkdir(parents=True)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE t(a)")
+    Path(f"{path}-journal").write_bytes(journal_naming(str(precious)))
+    with opened(str(tmp_path / "session")) as found:
+        assert found.one("SELECT count(*) FROM attempts") == 0
+    assert precious.exists()

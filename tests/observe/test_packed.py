@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -32,6 +33,8 @@ def a_session(tmp_path: Path) -> str:
     (folder / "session.json").write_text("{}")
     (folder / "spilled_objects" / "object").write_bytes(b"data of the user")
     os.symlink("/etc/passwd", folder / "logs" / "link")
+    os.mkfifo(folder / "logs" / "pipe")
+    (folder / "records" / "index.sqlite").write_bytes(b"made from the records")
     return str(folder)
 
 
@@ -124,7 +127,30 @@ def _foreign_zip(path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("make", [_text, _cut_off, _foreign_zip])
+def test_no_other_user_can_read_what_was_exported(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        file = packed_session(tmp_path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+
+
+@pytest.mark.parametrize("end", ["", "-journal", "-wal", "-shm"])
+def test_no_data_base_that_somebody_made_is_unpacked(tmp_path: Path, end: str) -> None:
+    _, folder = unpack(
+        a_zip(tmp_path, (f"records/index.sqlite{end}", "evil"), ("records/00000001.seg", "events"))
+    )
+    assert os.listdir(os.path.join(folder, "records")) == ["00000001.seg"]
+
+
+def _pipe(path: Path) -> str:
+    os.makedirs(path.parent / "temporary" / f"sundog-opened-{os.geteuid()}", 0o700)
+    os.mkfifo(path)
+    return str(path)
+
+
+@pytest.mark.parametrize("make", [_text, _cut_off, _foreign_zip, _pipe])
 def test_a_file_that_is_no_session_says_why(tmp_path: Path, make: Callable[[Path], str]) -> None:
     with pytest.raises(NotPacked):
         unpack(make(tmp_path / "file"))

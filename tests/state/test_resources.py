@@ -9,6 +9,7 @@ from sundog.state.resources import (
     ResourcePool,
     at_least_both,
     demand_of,
+    describe,
     from_units,
     slots_of,
     to_units,
@@ -131,3 +132,7 @@ def test_every_kind_of_accelerator_has_ids_of_its_own() -> None:
     machine.give(first)
     machine.give(second)
     assert machine.free == machine.totals and machine.slots_free == machine.slots
+
+
+def test_the_name_of_a_resource_forges_no_line_where_a_demand_is_described() -> None:
+    assert describe(demand_of({"a\x1b[2J\nb": 1})) == "{a\\x1b[2J\\nb: 1}"

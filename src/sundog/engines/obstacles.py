@@ -1,9 +1,9 @@
 """Why a session cannot be started here, in one sentence that names the setting or the limit.
 
 Owns what `init()` and `sundog start` say when the place is too poor: no /proc, too few file descriptors or
-processes. Of folders that cannot be used `sessions.py` says so where it makes them. Refuses to look for trouble that
-is not there: one cheap check before a start, and all others only after a failure. Runs in the process that
-starts a session, on its calling thread.
+processes, files that must stay too small. Of folders that cannot be used `sessions.py` says so where it makes them.
+Refuses to look for trouble that is not there: a few cheap checks before a start, and all others only after a failure.
+Runs in the process that starts a session, on its calling thread.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from sundog.printable import printable
 
 # A driver with one worker has about 25 file descriptors, and so has its node. Each worker adds some to both.
 FEWEST_DESCRIPTORS = 48
+# The smallest file of a session that is made at once is a ring of a page; its log and records soon have some more.
+SMALLEST_FILE_BYTES = 64 << 10
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _PROC = "/proc/self/stat"
@@ -31,6 +33,13 @@ def check() -> None:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit != resource.RLIM_INFINITY and limit < FEWEST_DESCRIPTORS:
         raise RaySystemError(_few_descriptors(limit))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit != resource.RLIM_INFINITY and limit < SMALLEST_FILE_BYTES:
+        raise RaySystemError(
+            f"This program may write files of {limit:,} bytes at most, which is too few for a session. Raise the limit "
+            "before the program starts, for example: ulimit -f unlimited (if that is refused, the hard limit is lower: "
+            "see ulimit -Hf)."
+        )
     if not os.path.exists(_PROC):
         raise RaySystemError(
             "sundog needs the file system /proc, which is not mounted here: it reads there what its processes use. "

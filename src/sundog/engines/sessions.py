@@ -102,7 +102,7 @@ def _make_home(config: Config) -> str:
         place = os.path.dirname(default) if wanted == default else wanted
         trust.make_missing(place)
         if hazard := trust.check_container(place):
-            notices.warn(f"Sessions are kept in {place}, and {hazard}. Set it with: chmod +t {place}")
+            notices.warn(f"Sessions are kept in {place}, and {hazard}")
         if wanted == default:
             home, why = trust.make_home(default)
             if why:
@@ -201,7 +201,7 @@ def _make_shared_lock(session: SessionFacts, lock: int) -> int:
     place = os.path.dirname(session["shm_root"])
     try:
         if hazard := trust.check_container(place):
-            notices.warn(f"Objects are kept in {place}, and {hazard}. Set it with: chmod +t {place}")
+            notices.warn(f"Objects are kept in {place}, and {hazard}")
         return folders.make_shared_lock(session["shm_root"])
     except OSError as error:
         folders.remove_session(session["path"])

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 FILE = "index.sqlite"
 _LOCK = "index.lock"
+_JOURNAL_MAGIC = bytes.fromhex(
+    "d9d505f920a163d7"
+)  # of SQLite, before pages and after the name of another file
 _BUSY_S = 60.0
 # What reading a damaged or foreign file may raise. Its events are counted as missing.
 DAMAGED = (ValueError, OverflowError, KeyError, IndexError, TypeError, struct.error)
@@ -225,11 +228,12 @@ def _lock(session_path: str) -> int | None:
 
 def _on_disk(session_path: str, progress: Progress) -> Index:
     path = f"{session_path}/{segments.FOLDER}/{FILE}"
-    if os.path.islink(path):
-        os.unlink(path)
+    if os.path.islink(path) or _names_another_file(f"{path}-journal"):
+        _remove(session_path)
     db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         os.chmod(path, 0o600)
+        db.execute("PRAGMA trusted_schema = OFF")
         # A killed process leaves a journal, which the next one rolls back. Only a crash of the machine can
         # break the file; then it is rebuilt.
         db.execute("PRAGMA synchronous = OFF")
@@ -243,6 +247,22 @@ def _on_disk(session_path: str, progress: Progress) -> Index:
     except BaseException:
         db.close()
         raise
+
+
+def _names_another_file(journal: str) -> bool:
+    """Whether a journal ends as one of a change of several files does.
+
+    The index is one file, so sundog never writes such a journal. SQLite would remove the file that it names, wherever
+    that is, and the folder of a session may come from somebody else.
+    """
+    try:
+        with open(os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            file.seek(-len(_JOURNAL_MAGIC), os.SEEK_END)
+            return file.read() == _JOURNAL_MAGIC
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return os.path.islink(journal)  # else it is shorter than that
 
 
 def _in_memory(session_path: str, progress: Progress) -> Index:

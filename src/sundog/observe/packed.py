@@ -7,8 +7,9 @@
 Owns the format: a zip with a first member `sundog-session.json` that says so. Refuses on the way in: other members than
 plain files below known folders, files that grow beyond what the list of members says, zips that are no session, and
 more than this user allows: a small zip can claim any number of files and bytes (`packed_max_bytes`, `_FILES_MAX`).
-Nothing in a file is run or unpickled. What was unpacked stays for the next question; the newest few are kept. Runs in
-the process of a command.
+Nothing in a file is run or unpickled, and no data base in it is opened: the index is made anew from the records, for
+the journal of an SQLite file can make SQLite delete any file of its reader. What was unpacked stays for the next
+question; the newest few are kept. Runs in the process of a command.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 import zipfile
 import zlib
@@ -25,12 +27,13 @@ from collections.abc import Callable
 from typing import BinaryIO, cast
 
 from sundog import config, trust
-from sundog.observe import metric_files, serve_files
+from sundog.observe import metric_files, segments, serve_files
 from sundog.printable import printable
 
 MARK = "sundog-session.json"
 FORMAT = 1
 _FOLDERS = ("logs", "records", "rings", metric_files.FOLDER)
+_INDEX = f"{segments.FOLDER}/index."  # the index, its journal and its lock: `observe.index` makes them
 _FILES = ("usage.json", "session.json", f"{serve_files.FOLDER}/{serve_files.STATUS}")
 _KEEP = 3
 # A session keeps the files of some thousand processes; no sub-folder of one is deeper than two.
@@ -47,7 +50,7 @@ class NotPacked(ValueError):
 
 
 def pack(name: str, path: str, file: str, version: str, progress: Callable[[int, int], None]) -> int:
-    """Pack the folder of a session into one file; returns how many bytes it has.
+    """Pack the folder of a session into one file for this user alone; returns how many bytes it has.
 
     Args:
         name: the session's.
@@ -64,9 +67,11 @@ def pack(name: str, path: str, file: str, version: str, progress: Callable[[int,
     done = 0
     temporary = f"{file}.{os.getpid()}.part"
     try:
-        with zipfile.ZipFile(
-            temporary, "x", zipfile.ZIP_DEFLATED, compresslevel=1, strict_timestamps=False
-        ) as zip_:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with (
+            open(os.open(temporary, flags, 0o600), "w+b") as out,
+            zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as zip_,
+        ):
             zip_.writestr(MARK, json.dumps({"format": FORMAT, "name": name, "sundog": version}))
             for member, size in members:
                 with contextlib.suppress(FileNotFoundError):  # the session continues, and removes what is old
@@ -91,8 +96,9 @@ def _members(path: str) -> list[tuple[str, int]]:
     found = [
         name for name in found if not name.startswith(f"{metric_files.FOLDER}/") or metric_files.is_one(name)
     ]
-    plain = [name for name in found if not os.path.islink(os.path.join(path, name))]
-    return [(name, os.path.getsize(os.path.join(path, name))) for name in plain if not name.endswith(".sock")]
+    found = [name for name in found if not name.startswith(_INDEX)]
+    looks = [(name, os.lstat(os.path.join(path, name))) for name in found]
+    return [(name, info.st_size) for name, info in looks if stat.S_ISREG(info.st_mode)]
 
 
 def unpack(file: str) -> tuple[str, str]:
@@ -103,6 +109,8 @@ def unpack(file: str) -> tuple[str, str]:
         OSError: it cannot be read, or there is no room to unpack it.
     """
     info = os.stat(file)
+    if not stat.S_ISREG(info.st_mode):
+        raise NotPacked("it is no regular file")  # the opening of a pipe would wait for its other end
     key = hashlib.sha256(repr((file, info.st_ino, info.st_size, info.st_mtime_ns)).encode()).hexdigest()[:20]
     # Another user may have made a folder of that name first: then a private one, which is found again.
     home, _ = trust.make_home(os.path.join(tempfile.gettempdir(), f"sundog-opened-{os.geteuid()}"))
@@ -160,6 +168,10 @@ def _unpack(file: str, folder: str) -> None:
                 raise NotPacked(f"a newer sundog ({facts.get('sundog')}) wrote it; this one cannot read it")
             _check_members(zip_.infolist(), folder)
             for member in zip_.infolist():
+                if member.filename.startswith(
+                    _INDEX
+                ):  # an earlier sundog packed its own; another's is not trusted
+                    continue
                 target = os.path.join(folder, member.filename)
                 os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
                 with zip_.open(member) as source, open(target, "xb") as sink:

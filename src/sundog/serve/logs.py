@@ -150,7 +150,7 @@ def _check(folder: str, path: str) -> None:
     """Make the folder, and look at it and at what lies there under the name of the log. Raises OSError."""
     os.makedirs(folder, exist_ok=True)
     if warning := trust.check_container(folder):
-        print(f"Serve writes its logs to {folder}: {warning}.", file=sys.stderr)
+        print(f"Serve writes its logs to {folder}, and {warning}", file=sys.stderr)
     if os.path.lexists(path):
         os.close(trust.open_log(path))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from sundog.accelerator_kinds import KINDS
 from sundog.plain import plain
+from sundog.printable import printable
 
 UNIT = 10_000
 CPU = "CPU"
@@ -78,7 +79,7 @@ def at_least_both(one: Demand, other: Demand) -> Demand:
 
 def describe(demand: Demand) -> str:
     """Return ``demand`` for a person to read, such as ``{CPU: 2, GPU: 0.5}``."""
-    return "{" + ", ".join(f"{name}: {from_units(units):g}" for name, units in demand) + "}"
+    return "{" + ", ".join(f"{printable(name)}: {from_units(units):g}" for name, units in demand) + "}"
 
 
 @plain()

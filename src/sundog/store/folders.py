@@ -119,7 +119,7 @@ def make_folders(session_path: str, wanted: list[Destination]) -> list[str]:
         try:
             trust.make_missing(place)
             if hazard := trust.check_container(place):
-                notices.warn(f"Objects are spilled to {place}, and {hazard}. Set it with: chmod +t {place}")
+                notices.warn(f"Objects are spilled to {place}, and {hazard}")
             trust.make_folder(folder)
         except OSError as error:
             raise ValueError(
