@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +50,9 @@ class Client:
 
     def get_job_logs(self, _job_id: str) -> str:
         return "printed\n"
+
+    def get_job_records(self, _job_id: str) -> bytes:
+        return b"records"
 
     def follow_logs(self, _job_id: str) -> Iterator[str]:
         yield "printed\n"
@@ -166,3 +171,15 @@ def test_a_refusal_is_one_sentence(sundog: Sundog, client: Client) -> None:
 def test_without_a_head_it_says_what_to_start(sundog: Sundog) -> None:
     done = sundog("job", "list")
     assert done.exit_code == exits.NO_SESSION and "sundog start --head" in done.stderr
+
+
+def test_the_records_that_a_job_left_are_for_the_user_alone(
+    sundog: Sundog, client: Client, tmp_path: Path
+) -> None:
+    before = os.umask(0)
+    try:
+        done = sundog("job", "records", "a", "--output", str(tmp_path / "a.sundog"))
+    finally:
+        os.umask(before)
+    assert done.exit_code == exits.OK and (tmp_path / "a.sundog").read_bytes() == b"records"
+    assert (tmp_path / "a.sundog").stat().st_mode & 0o777 == 0o600

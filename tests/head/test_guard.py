@@ -227,3 +227,10 @@ def test_a_header_given_twice_is_no_way_around(client: Client) -> None:
         {"headers": [(b"origin", b"http://127.0.0.1:8265"), (b"origin", b"http://evil")]}
     )
     assert found[b"origin"] == b"http://127.0.0.1:8265, http://evil"
+
+
+@pytest.mark.parametrize("hosts", [("evil.example", "127.0.0.1:8265"), ("127.0.0.1:8265", "evil.example")])
+def test_a_request_with_two_hosts_is_refused_whichever_comes_last(
+    client: Client, hosts: tuple[str, str]
+) -> None:
+    assert client.status(headers={**BEARER, "host": ", ".join(hosts)}) == 400

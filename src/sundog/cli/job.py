@@ -5,6 +5,7 @@ where the job went. Runs in the terminal's process, main thread.
 """
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -208,7 +209,8 @@ def records(job_id: str, file: str | None, address: str | None) -> int:
     data = _asked(lambda: client.get_job_records(job_id))
     path = file or f"{job_id}.sundog"
     try:
-        with open(path, "wb") as made:
+        # Records tell arguments and output: they are for the user alone, whatever the umask.
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as made:
             made.write(data)
     except OSError as error:
         raise exits.CommandError(f"{path} cannot be written: {error.strerror or error}") from None

@@ -92,7 +92,10 @@ class Guard:
 
     # ------------------------------------------------------------------ checks
     def _check_host(self, headers: dict[bytes, bytes]) -> None:
-        host = _host_name(headers.get(b"host", b"").decode("latin-1"))
+        named = headers.get(b"host", b"").decode("latin-1")
+        if "," in named:  # a header that is there twice: the app behind might believe the other one
+            raise RefusedRequest(400, "The request has more than one Host header.")
+        host = _host_name(named)
         if host in self._names:
             return
         try:
