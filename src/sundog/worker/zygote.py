@@ -254,6 +254,7 @@ def _children() -> list[int]:
 
 def _preload_worker() -> None:
     """What every worker needs; `init()` → first result waits for this."""
+    import sundog.serialize.by_code
     import sundog.worker.process  # noqa: F401
 
 
