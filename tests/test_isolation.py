@@ -118,16 +118,18 @@ def test_packages_of_the_driver_come_after_the_library(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("import ray\n@ray.remote\ndef f(): pass\n", True),
+        ("import ray\n@ray.remote\ndef f(): pass\n", False),
+        ("import ray\n@ray.remote\ndef f(): pass\nclass A: pass\n", True),
+        ("def main():\n    @ray.remote\n    def f(): pass\n", True),
         ("    @sundog.remote(num_cpus=2)\n    class A: pass\n", True),
         ("import ray\nray.remote(f)\n", False),
-        ("import ray\ndef f(a):\n    pass\ng = ray.remote(f)\n", True),
+        ("import ray\ndef f(a):\n    pass\ng = ray.remote(f)\n", False),
         ("class A:\n    pass\nactor = sundog.remote( A ).remote()\n", True),
         ("def f(): pass\nref = g.remote(1, f())\n", False),
         ("# nothing\n", False),
     ],
 )
-def test_a_program_that_decorates_is_told_by_its_text(
+def test_a_program_whose_workers_need_the_pickler_is_told_by_its_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: bool
 ) -> None:
     script = tmp_path / "script.py"
@@ -135,6 +137,6 @@ def test_a_program_that_decorates_is_told_by_its_text(
     main = ModuleType("__main__")
     main.__file__ = str(script)
     monkeypatch.setitem(sys.modules, "__main__", main)
-    assert isolation.main_decorates(b".remote") is expected
+    assert isolation.main_needs_pickler(b".remote") is expected
     script.unlink()
-    assert isolation.main_decorates(b".remote") is False
+    assert isolation.main_needs_pickler(b".remote") is False

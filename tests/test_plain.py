@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from sundog.options import parse_actor_options
-from sundog.plain import as_dict, field, fields, plain, replaced
+from sundog.plain import NamedTuple, as_dict, field, fields, plain, replaced
 
 
 @plain(frozen=True)
@@ -75,3 +75,68 @@ def test_options_travel_though_they_cannot_be_changed() -> None:
     assert pickle.loads(pickle.dumps(options)) == options
     with pytest.raises(AttributeError, match="merged"):
         options.num_cpus = 3  # type: ignore[misc]
+
+
+class Span(NamedTuple):
+    """A part of a line."""
+
+    cls: str
+    new: int = 1
+    tags: tuple[str, ...] = ()
+
+    @property
+    def end(self) -> int:
+        return self.new + 1
+
+
+class Named(Span):
+    """One with a method more."""
+
+    def text(self) -> str:
+        return f"{self.cls}:{self.end}"
+
+
+def test_a_named_tuple_is_a_tuple_with_names_and_defaults() -> None:
+    made = Span("a", tags=("x",))
+
+    name, new, tags = made
+    assert (name, new, tags) == ("a", 1, ("x",))
+    assert tuple(made) == (name, new, tags)
+    assert (made.cls, made.new, made.tags, made.end) == ("a", 1, ("x",), 2)
+    assert repr(made) == "Span(cls='a', new=1, tags=('x',))"
+    assert made._replace(new=4) == Span("a", 4, ("x",)) == Span._make(["a", 4, ("x",)])
+    assert made._asdict() == {"cls": "a", "new": 1, "tags": ("x",)}
+    assert hash(made) == hash(tuple(made))
+    assert Span._fields == ("cls", "new", "tags")
+    assert Span._field_defaults == {"new": 1, "tags": ()}
+
+
+def test_a_named_tuple_refuses_what_its_fields_do_not_allow() -> None:
+    made = Span("a")
+
+    with pytest.raises(TypeError, match="positional"):
+        Span("a", 1, (), 2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="missing"):
+        Span()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected"):
+        Span("a", nothing=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected"):
+        made._replace(nothing=1)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        made.cls = "b"  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        made.other = "b"  # type: ignore[attr-defined]
+
+
+def test_named_tuples_survive_pickling_and_match() -> None:
+    for made in (Span("a", 2), Named("a", 2)):
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+            again = pickle.loads(pickle.dumps(made, protocol))
+            assert again == made
+            assert type(again) is type(made)
+    match Span("b", 7):
+        case Span(name, number, _):
+            assert (name, number) == ("b", 7)
+        case _:
+            pytest.fail("a named tuple matches by position")
+    assert Named("b").text() == "b:2"

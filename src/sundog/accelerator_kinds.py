@@ -7,7 +7,8 @@ can be shared by several tasks. Names and variables are those of Ray 2.60. Runs 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from sundog.plain import NamedTuple
 
 GPU = "GPU"
 

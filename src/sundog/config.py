@@ -22,9 +22,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
-from sundog.plain import Value, field, fields, plain
+from sundog.plain import NamedTuple, Value, field, fields, plain
 
 __all__ = [
     "Config",

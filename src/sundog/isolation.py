@@ -276,11 +276,12 @@ def loaded_packages() -> list[str]:
     return found
 
 
-def main_decorates(attribute: bytes) -> bool:
-    """Whether the program's own file decorates by this name, as in `@ray.remote`, or passes what it defines to it.
+def main_needs_pickler(attribute: bytes) -> bool:
+    """Whether the program's own file decorates by this name, as in `@ray.remote`, or passes what it defines to it, and
+    its workers will need cloudpickle for that: there is a class in it, or a function inside another.
 
-    A guess, from the text: what is defined in that file is pickled by value. The guess decides what is imported early,
-    and nothing else.
+    A guess, from the text: what is defined in that file is pickled by value, plain functions without cloudpickle
+    (`serialize/by_code.py`). The guess decides what is imported early, and nothing else.
     """
     path = getattr(sys.modules.get("__main__"), "__file__", None)
     if not isinstance(path, str):
@@ -291,11 +292,18 @@ def main_decorates(attribute: bytes) -> bool:
     except OSError:
         return False
     defined: set[bytes] = set()
+    decorates = is_rich = False
     for line in text.splitlines():
         words = line.split(None, 2)[:2]
         if line.lstrip()[:1] == b"@" and attribute in line:
-            return True
+            decorates = True
+            is_rich |= line[:1] != b"@"
         if len(words) == 2 and words[0] in (b"def", b"class"):
             defined.add(words[1].partition(b"(")[0].rstrip(b":"))
+            is_rich |= words[0] == b"class"
+    if not is_rich:
+        return False
     # f = ray.remote(work)
-    return any(part.partition(b")")[0].strip() in defined for part in text.split(attribute + b"(")[1:])
+    return decorates or any(
+        part.partition(b")")[0].strip() in defined for part in text.split(attribute + b"(")[1:]
+    )

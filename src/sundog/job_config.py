@@ -6,7 +6,6 @@ effect. Runs in any process that calls `init`.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from sundog.config import user_environ
@@ -129,6 +128,8 @@ def submitted_job(address: str) -> JsonObject:
     text = environ.get(JOB_VARIABLE)
     if not text or address != environ.get("SUNDOG_ADDRESS"):
         return {}
+    import json  # only the entrypoint of a job comes here
+
     try:
         facts = json.loads(text)
     except ValueError:

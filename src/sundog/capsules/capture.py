@@ -15,11 +15,12 @@ import time
 import traceback
 from _blake2 import blake2b
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sundog import secrecy, trust
 from sundog.capsules.rows import SUFFIX, Contents, Header, Lent, Outcome, Packed, ProcessFields, write
 from sundog.config import user_environ
+from sundog.plain import NamedTuple
 from sundog.profilers import loaded
 
 if TYPE_CHECKING:

@@ -15,11 +15,12 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sundog.capsules import capture
 from sundog.capsules.rows import Contents, Header, Lent, Outcome, Packed
 from sundog.config import set_child_environ, user_environ
+from sundog.plain import NamedTuple
 from sundog.serialize.pack import Slot, unpack_with
 
 if TYPE_CHECKING:

@@ -13,7 +13,9 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from sundog.plain import NamedTuple
 
 if TYPE_CHECKING:
     from typing import BinaryIO

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from sundog import trust
 from sundog.capsules.rows import SUFFIX, Header, NotACapsule, read_header
+from sundog.plain import NamedTuple
 
 
 class Found(NamedTuple):

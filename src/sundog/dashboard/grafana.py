@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
+
+from sundog.plain import NamedTuple
 
 BOARD = "grafana_board.json"
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}

@@ -16,12 +16,12 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sundog.observe import serve_files
 from sundog.observe.metric_files import Series
 from sundog.observe.serve_files import on_board
-from sundog.plain import field, plain
+from sundog.plain import NamedTuple, field, plain
 
 if TYPE_CHECKING:
     from typing import Literal, TypedDict

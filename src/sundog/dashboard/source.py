@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from sundog.dashboard.facts import FactTail
 from sundog.dashboard.serving import ServePicture, ServeWatch
@@ -26,6 +26,7 @@ from sundog.observe.stacks import StackGroup, fold, heading
 from sundog.observe.stacks import collect as collect_stacks
 from sundog.observe.why import Story, explain
 from sundog.observe.why_facts import Gatherer, Unknown
+from sundog.plain import NamedTuple
 from sundog.wire.pauses import Pause
 from sundog.wire.requests import ListRows, PausedTasks, Status
 

@@ -15,11 +15,10 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from sundog import events
 from sundog.observe.index import Index
-from sundog.plain import field, plain
+from sundog.plain import NamedTuple, field, plain
 
 KEPT = 1_000_000
 BARS_MAX = 6000

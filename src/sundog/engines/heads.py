@@ -20,10 +20,9 @@ import os
 import secrets
 import socket
 from importlib.util import find_spec
-from typing import NamedTuple
 
 from sundog import config, trust
-from sundog.plain import as_dict, plain
+from sundog.plain import NamedTuple, as_dict, plain
 
 FILE = "head.json"
 DEFAULT_HOST = "127.0.0.1"

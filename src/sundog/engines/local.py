@@ -473,7 +473,7 @@ def _introduce(
             versions=versions.own() if joins else None,
             preload=isolation.preloadable("numpy"),
             loaded=isolation.loaded_packages(),
-            script=isolation.main_decorates(b".remote"),
+            script=isolation.main_needs_pickler(b".remote"),
         )
     )
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 import heapq
 import itertools
 import os
-from typing import NamedTuple
 
 from sundog.node.crash_reports import CrashReports
+from sundog.plain import NamedTuple
 from sundog.wire.marks import LITERAL, MARK, find_mark
 
 # A longer line is passed on in pieces: the node must not hold a line of 100 MB in memory.

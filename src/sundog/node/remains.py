@@ -18,9 +18,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sundog.node.rows import Process
+from sundog.plain import NamedTuple
 
 if TYPE_CHECKING:
     from typing import Protocol

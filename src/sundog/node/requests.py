@@ -11,12 +11,13 @@ import os
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
 from sundog.ids import PROCESS_BYTES, random_id
 from sundog.node.listings import Listings, group_stats
 from sundog.node.rows import Process, registration_of
+from sundog.plain import NamedTuple
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
 from sundog.wire import requests as ask

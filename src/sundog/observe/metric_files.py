@@ -24,9 +24,8 @@ import os
 import time
 from collections.abc import Iterable
 from struct import Struct
-from typing import NamedTuple
 
-from sundog.plain import field, plain
+from sundog.plain import NamedTuple, field, plain
 from sundog.room import reserve
 
 FOLDER = "metrics"

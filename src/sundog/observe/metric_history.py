@@ -15,9 +15,9 @@ import re
 from collections import deque
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
 
 from sundog.observe.metric_files import COUNTER, GAUGE, HISTOGRAM, Series, summed
+from sundog.plain import NamedTuple
 
 MOST = 100
 KEPT = 720  # samples of a series: an hour

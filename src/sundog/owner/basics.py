@@ -22,6 +22,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from sundog.config import Config
 from sundog.events import NoRing, Ring
@@ -33,9 +34,11 @@ from sundog.owner.deliveries import Deliveries
 from sundog.owner.objects import Objects
 from sundog.owner.pauses import KnownPauses
 from sundog.owner.reactor import Reactor
-from sundog.owner.stacks import CallOf
 from sundog.owner.unread import UnreadErrors
 from sundog.store.segments import Segments
+
+if TYPE_CHECKING:
+    from sundog.owner.stacks import CallOf
 
 
 class Basics:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import linecache
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from sundog.plain import NamedTuple
 from sundog.profiling.rows import Allocation, LineTimes, MemoryProfile, Part, Profile, ProfileFrame, Stack
 
 _SHOWN = 15

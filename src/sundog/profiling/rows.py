@@ -16,9 +16,10 @@ import contextlib
 import json
 import os
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sundog import trust
+from sundog.plain import NamedTuple
 
 if TYPE_CHECKING:
     from sundog.plain import JsonObject

@@ -13,9 +13,10 @@ import json
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sundog import events, trust
+from sundog.plain import NamedTuple
 from sundog.ray_engine import runs
 
 if TYPE_CHECKING:

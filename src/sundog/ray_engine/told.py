@@ -7,9 +7,10 @@ or memory. Runs in the driver, at the end of a job, and only if something is mis
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sundog import events
+from sundog.plain import NamedTuple
 from sundog.ray_engine.task_ids import unique_of
 
 if TYPE_CHECKING:

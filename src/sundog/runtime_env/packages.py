@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import NamedTuple
+
+from sundog.plain import NamedTuple
 
 PackageFields = dict[str, object]
 

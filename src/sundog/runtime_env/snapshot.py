@@ -18,10 +18,10 @@ import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from sundog import config, notices
 from sundog.exceptions import RuntimeEnvSetupError
+from sundog.plain import NamedTuple
 from sundog.runtime_env import ignores
 
 SIZE_LIMIT_BYTES = 512 * 1024 * 1024

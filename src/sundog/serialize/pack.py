@@ -227,7 +227,7 @@ def pack_function(function: object) -> tuple[bytes, list[bytes]]:
     outer = collectors.sent
     sent = collectors.sent = []
     try:
-        blob = None if "cloudpickle" in sys.modules else _by_name(function)
+        blob = None if "cloudpickle" in sys.modules else _by_name(function) or _by_code(function)
         if blob is None:
             blob = load("cloudpickle").dumps(function, 5)
     finally:
@@ -245,6 +245,14 @@ def _by_name(function: object) -> bytes | None:
     if type(function) not in (type, FunctionType) or module in (None, "__main__") or "." in name:
         return None
     return dumps(function, 5) if getattr(sys.modules.get(module), name, None) is function else None
+
+
+def _by_code(function: object) -> bytes | None:
+    """The pickle of a plain function of the script, made without cloudpickle; None of all else."""
+    if type(function) is not FunctionType or function.__module__ != "__main__":
+        return None
+    blob: bytes | None = load("sundog.serialize.by_code").pickled(function)
+    return blob
 
 
 def unpack(meta: bytes, buffers: Buffers | None) -> Any:

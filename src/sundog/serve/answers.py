@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sundog.exceptions import RayTaskError
+from sundog.plain import NamedTuple
 from sundog.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
 if TYPE_CHECKING:

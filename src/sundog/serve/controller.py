@@ -17,10 +17,11 @@ import asyncio
 import os
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import sundog
 from sundog.observe.serve_files import COLUMNS
+from sundog.plain import NamedTuple
 from sundog.serve.applications import Applications
 from sundog.serve.autoscaling import Autoscaler
 from sundog.serve.board import QueueBoard, create

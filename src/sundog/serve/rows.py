@@ -10,7 +10,9 @@ import secrets
 import string
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from sundog.plain import NamedTuple
 
 if TYPE_CHECKING:
     from sundog.actor import ActorHandle

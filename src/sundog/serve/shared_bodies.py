@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import mmap
 import os
-from typing import NamedTuple
+
+from sundog.plain import NamedTuple
 
 SLOT_BODY_MAX_BYTES = 4 * 1024 * 1024
 _HEAD_BYTES = 4096  # of a slot: its number stands there; a page, so that bodies are aligned

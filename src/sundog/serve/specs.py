@@ -11,8 +11,9 @@ import hashlib
 import os
 import pickle
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from sundog.plain import NamedTuple
 from sundog.serve.config import HTTPOptions, ProxyLocation
 from sundog.serve.deployment import DeploymentConfig
 from sundog.serve.plan import DeploymentTarget, ReplicaRow

@@ -16,8 +16,9 @@ The jitter takes up to half of a delay away and never adds to it, so a schedule'
 
 from __future__ import annotations
 
-from binascii import crc32
-from typing import NamedTuple
+from zlib import crc32
+
+from sundog.plain import NamedTuple
 
 CRASH = "crash"
 EXCEPTION = "exception"

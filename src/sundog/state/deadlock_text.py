@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from sundog.plain import NamedTuple
 from sundog.state.wait_facts import BEHIND, Holder, Lack, Wait
 from sundog.state.wait_graph import NOBODY, Builder, Vertex
 

@@ -14,9 +14,10 @@ Runs in the node program, on its only thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sundog.ids import PROCESS_BYTES, TASK_BYTES
+from sundog.plain import NamedTuple
 from sundog.state.deadlock_text import WaitingParty, links
 from sundog.state.wait_facts import ARGUMENTS, BEHIND, Report
 from sundog.state.wait_graph import NOBODY, Builder, Vertex, World, cycle, knot, stuck

@@ -6,7 +6,8 @@ Owns the choice alone. Demands that no type of node could ever meet are left wai
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+from sundog.plain import NamedTuple
 
 Amounts = Mapping[str, float]
 

@@ -9,7 +9,8 @@ Made by owners (``owner/long_waits.py``), by workers (their slots) and by the le
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
+
+from sundog.plain import NamedTuple
 
 MAIN = "main"
 """The slot of a process that runs one thing at a time."""

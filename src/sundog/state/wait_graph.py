@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import NamedTuple
 
 from sundog.ids import TASK_BYTES
+from sundog.plain import NamedTuple
 from sundog.state.wait_facts import (
     ARGUMENTS,
     BEHIND,

@@ -12,9 +12,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from typing import NamedTuple
 
 from sundog import notices, trust
+from sundog.plain import NamedTuple
 from sundog.store import places
 
 LOCK, LINK = ".lock", ".session"  # in the folder of shared memory

@@ -31,10 +31,10 @@ import select
 import sys
 import threading
 import time
-from typing import NamedTuple
 from weakref import WeakSet, finalize
 
 from sundog import trust
+from sundog.plain import NamedTuple
 
 DONE, EMPTY, FULL, ASK = range(4)  # ASK: only the process that made the ring can answer
 TOKEN, PUTS, GETS, BESIDE, GETTERS, PUTTERS, THEIR_GETTERS, THEIR_PUTTERS, LIMIT, CAPACITY, TOLD = range(11)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from pathlib import Path
 
 from sundog import machine
 
@@ -119,8 +118,11 @@ def _let_be_limited(outer: machine.MemoryGroup) -> None:
     """With version 2, groups in a group have a limit only if it says so. One with processes cannot."""
     path = f"{outer.path}/cgroup.subtree_control"
     with contextlib.suppress(OSError):
-        if outer.version == 2 and "memory" not in Path(path).read_text(encoding="ascii").split():
-            _write(path, "+memory")
+        if outer.version == 2:
+            with open(path, encoding="ascii") as file:
+                controllers = file.read().split()
+            if "memory" not in controllers:
+                _write(path, "+memory")
 
 
 def _sweep(outer: str) -> None:

@@ -52,7 +52,7 @@ class Hello(ToNode):
     versions: JsonObject | None  # None: it started this session, with its own Python
     preload: list[tuple[str, str]]
     loaded: list[str]  # packages that it has loaded
-    script: bool = False  # its own file defines remote functions or actors: workers will need the pickler
+    script: bool = False  # its own file defines what workers will need the pickler for
 
 
 class Bye(ToNode):

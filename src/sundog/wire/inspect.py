@@ -5,7 +5,9 @@ A row that travels in a task's `extra` (`EXTRA_INSPECT`), or with the descriptio
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from sundog.plain import NamedTuple
 
 
 class Asked(Protocol):

@@ -18,7 +18,7 @@ where its buffers are in shared memory (or None), and the ids of the refs inside
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sundog.store.segments import Location
@@ -68,6 +68,6 @@ R_LOST = 12  # payload: (object id, segment, refs still held): an argument is lo
 
 # (functions the worker has not seen, tasks, freed segments, what the lease needs): see above
 Packet = tuple[list[FnWire | None] | None, Sequence[Item], Sequence[tuple[str, int]], "LeaseSetup | None"]
-WireValue = tuple[int, bytes, Optional["Location"], list[bytes] | None]
+WireValue = tuple[int, bytes, "Location | None", list[bytes] | None]
 Reply = tuple[bytes, int, object, float]
 ReplyBatch = list[Reply]

@@ -11,7 +11,7 @@ Owns: values only, and the names of the questions. A process makes these rows in
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from sundog.plain import NamedTuple
 
 # The questions.
 STACKS = "stacks"

@@ -12,7 +12,7 @@ Values only; any process.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from sundog.plain import NamedTuple
 
 
 class Pause(NamedTuple):

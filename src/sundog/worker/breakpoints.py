@@ -18,7 +18,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -148,6 +147,8 @@ class Breakpoints:
 
     def error_in_editor(self, error: BaseException, why: str, frame: FrameType | None = None) -> None:
         """Have an editor that connects show an exception, in its innermost frame unless another is given."""
+        import traceback
+
         from sundog.debugging import vscode
 
         try:

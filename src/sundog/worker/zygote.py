@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from sundog.worker.process import Parts
 
 _SIGCHLD, _SIGINT, _DEFAULT = int(signal.SIGCHLD), int(signal.SIGINT), int(signal.SIG_DFL)
-_QUIET_MS = 15
+# Longer than a short script runs: it has all its workers, and the imports would take its tasks' processor time.
+_QUIET_MS = 400
 # Arbitrary: a few workers that import by themselves take as long as one import in the zygote.
 _FORKS_BEFORE_REST = 5
 _LEARN_QUIET_MS = 300  # arbitrary: a fork request that arrives during the import has to wait
@@ -253,6 +254,7 @@ def _children() -> list[int]:
 
 def _preload_worker() -> None:
     """What every worker needs; `init()` → first result waits for this."""
+    import sundog.serialize.by_code
     import sundog.worker.process  # noqa: F401
 
 

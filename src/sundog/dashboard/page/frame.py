@@ -11,13 +11,13 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode
 
 from nicegui import background_tasks, ui
 
 from sundog.dashboard.source import PageSource
-from sundog.plain import field, plain
+from sundog.plain import NamedTuple, field, plain
 
 if TYPE_CHECKING:
     from nicegui.events import KeyEventArguments

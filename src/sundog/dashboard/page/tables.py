@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from nicegui import ui
 
 from sundog.dashboard.page.frame import PageFrame, address, ask, live
 from sundog.dashboard.source import TablePage, Wanted
 from sundog.observe.words import in_units, in_words
+from sundog.plain import NamedTuple
 from sundog.printable import printable
 
 if TYPE_CHECKING:

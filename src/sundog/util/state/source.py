@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import sundog
 from sundog import api, config, engines
 from sundog.engines import sessions
 from sundog.observe.sessions import NoSuchSession, open_session
 from sundog.owner import context
+from sundog.plain import NamedTuple
 from sundog.util.state.exception import ServerUnavailable
 from sundog.wire.requests import ListRows
 
