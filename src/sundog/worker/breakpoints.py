@@ -109,7 +109,29 @@ class Breakpoints:
             self._announce,
             self._withdraw,
         )
+        made.interrupt = self._interrupt_prompt
         return made
+
+    def _interrupt_prompt(self, ident: int, is_on: Callable[[], bool]) -> None:
+        """Ctrl-C at the terminal that sits at a prompt: give up what was typed there, in this thread."""
+        from sundog.debugging.desk import PromptInterrupt
+
+        if ident != self._life.serving.main_thread:
+            import ctypes
+
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(ident), ctypes.py_object(PromptInterrupt)
+            )
+            return
+        executor = self._life.executor
+
+        def arrived(_frame: FrameType | None) -> None:
+            executor.on_signal = None
+            if is_on():
+                raise PromptInterrupt
+
+        executor.on_signal = arrived  # also ends a sleep or another call of the system
+        signal.pthread_kill(ident, signal.SIGINT)
 
     def _pause(self, path: str, line: int, function: str, why: str) -> Pause:
         running = context.current()
