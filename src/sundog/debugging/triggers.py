@@ -21,8 +21,9 @@ from sundog.wire.pauses import Trigger
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-# What was typed: at a prompt, in a cell of IPython, after `python -c`. Other such names are of code that Python makes.
-_TYPED = ("<stdin>", "<string>", "<ipython-input-")
+# What was typed: at a prompt, in a cell of IPython. Other such names are of code that Python makes ("<string>": the
+# methods of dataclasses and named tuples, and what follows `python -c`).
+_TYPED = ("<stdin>", "<ipython-input-")
 _TOOL = 4  # one of sys.monitoring's six tool ids; 0, 1, 2 and 5 have names of their own
 
 # Called at a hit, in the thread that met it; returns what traces the frame from now on, or None.

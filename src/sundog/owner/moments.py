@@ -97,6 +97,12 @@ def find(frame: FrameType | None) -> tuple[FrameType | None, bool]:
     return ours, False
 
 
+def calls_users(code: CodeType) -> bool:
+    """Whether code of sundog is a function that calls the user's code in a worker."""
+    path = code.co_filename
+    return path.startswith(_PACKAGE) and (path[len(_PACKAGE) :], code.co_name) in _CALLERS
+
+
 def _is_of_future(frame: FrameType) -> bool:
     """Whether a frame is a method of one of our futures (`futures`), which has its lock, or is about to."""
     if not frame.f_code.co_filename.endswith(_FUTURES):
