@@ -24,7 +24,6 @@ from sundog.ids import PROCESS_BYTES, task_of
 from sundog.init_context import InitContext
 from sundog.job_spec import JobSpec
 from sundog.owner import context
-from sundog.profilers import load
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import unpack
 from sundog.wire.control import ActorKill, ToNode
@@ -501,8 +500,6 @@ def wait(
         ready = engine.owner.getting.wait(oids, num_returns, timeout)
     if len(ready) == 1 and oids[0] == ready[0]:
         return [refs[0]], list(refs[1:])
-    if "sundog.waiting" not in sys.modules:
-        load("sundog.waiting")
     from sundog.waiting import split
 
     return split(refs, oids, set(ready))

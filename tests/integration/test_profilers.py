@@ -147,28 +147,6 @@ def test_a_get_shows_no_more_frames_however_long_its_task_takes(ray: ModuleType)
     assert sum(calls for calls, _ in rows.values()) < 1500
 
 
-def test_the_first_wait_shows_no_imports(leak_check: Path) -> None:
-    program = """
-        import cProfile, pstats, sys
-        import sundog as ray
-        ray.init(num_cpus=1)
-        refs = [ray.put(1), ray.put(2), ray.put(3)]
-        assert "sundog.waiting" not in sys.modules
-        profile = cProfile.Profile()
-        profile.runcall(ray.wait, refs, num_returns=2)
-        print("exec_module" in {name for _, _, name in pstats.Stats(profile).stats})
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    # From Python 3.12 on cProfile looks at all threads, also at the one that imports.
-    assert done.stdout.strip() == str(sys.version_info >= (3, 12)), done.stderr
-
-
 def test_cprofile_shows_one_get_for_five_calls_of_one_actor(ray: ModuleType) -> None:
     @ray.remote
     class Sleeper:
