@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 from sundog.capsules import capture, replay
@@ -18,6 +21,21 @@ def test_a_flood_of_failures_keeps_the_first_twenty_and_then_one_a_second() -> N
         now[0] += 0.01
     assert kept == 20 + 9
     assert pace.allows("g"), "each function has its own pace"
+
+
+def test_the_state_of_numpy_is_noted_before_its_first_number_is_drawn() -> None:
+    program = """
+        import sys
+        from sundog.capsules import capture
+        assert capture.note_randomness().numpy is None and "numpy" not in sys.modules
+        import numpy
+        sys.modules.pop("numpy.random", None)  # some versions import it at the first use
+        before = capture.note_randomness().numpy
+        first = numpy.random.rand()
+        numpy.random.set_state(before)
+        assert numpy.random.rand() == first
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
 
 
 def test_the_oldest_capsules_go_when_the_quota_is_spent(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -46,3 +47,11 @@ def test_an_edited_file_is_taken_without_the_program_in_it(tmp_path: Path) -> No
     path.write_text("def g(): ...\n")
     with pytest.raises(replay.CannotReplay, match="defines no f"):
         replay._from_file(header, names["f"])
+
+
+def test_an_async_generator_runs_to_its_last_item() -> None:
+    async def count(number: int) -> AsyncIterator[int]:
+        for each in range(number):
+            yield each
+
+    assert replay.Prepared(count, (3,), {}, "").call() == [0, 1, 2]

@@ -20,3 +20,10 @@ def test_a_word_is_an_id_its_beginning_or_a_function_and_the_newest_comes_first(
     assert found("") == ["bb33"] and found("f") == ["bb33", "aa11"]
     assert found("aa22") == ["aa22"] and found("aa") == ["aa22", "aa11"] and found("zz") == []
     assert store.capsules_of(str(tmp_path / "nowhere")) == []
+
+
+def test_a_task_of_that_name_comes_before_one_that_ran_the_function_under_another(tmp_path: Path) -> None:
+    for number, name in enumerate(["split", "renamed"]):
+        header = HEADER._replace(task_id=f"aa{number}", name=name, function="split", made_s=float(number))
+        capture.keep(str(tmp_path), header, contents(), 1 << 20, 10)
+    assert [each.header.name for each in store.find([str(tmp_path)], "split")] == ["split", "renamed"]

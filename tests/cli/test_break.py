@@ -93,6 +93,8 @@ def test_an_exception_needs_no_place(session: FakeSession, sundog: Run) -> None:
         (("f.py",), "say where: FILE:LINE, or --on-exception CLASS"),
         (("f.py:3", "--when", "x >"), "is not an expression"),
         (("f.py:3", "--when", "x = 3"), "is not an expression"),
+        (("--on-exception", "not a name"), "takes the name of a class"),
+        (("--on-exception", "errors.", "--attempt", "2"), "takes the name of a class"),
         (("f.py:3", "--attempt", "0"), "--attempt"),
         (("--clear", "one"), "--clear takes the numbers of `sundog break --list`, not 'one'"),
         (("--clear", "1,"), "--clear takes the numbers"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -45,3 +46,65 @@ def test_lines_are_sent_answers_shown_and_kept_for_the_next_visit(
     theirs.close()
     assert client.visit(ours, str(tmp_path / "history")) == "gone"
     ours.close()
+
+
+class Keys:
+    """A channel whose task says these things; None is Ctrl-C, an exception ends the test."""
+
+    def __init__(self, *said: dict[str, str] | None) -> None:
+        self.said = list(said)
+        self.sent: list[Any] = []
+
+    def receive(self) -> Any:
+        if not self.said:
+            return None
+        found = self.said.pop(0)
+        if found is None:
+            raise KeyboardInterrupt
+        return found
+
+    def send(self, kind: str, **fields: object) -> None:
+        self.sent.append((kind, fields))
+
+
+def visited(tmp_path: Path, *said: dict[str, str] | None) -> tuple[str, list[Any]]:
+    keys = Keys(*said)
+    return client.visit(cast("DebugChannel", keys), str(tmp_path / "history")), keys.sent
+
+
+ASK = {"kind": "ask", "text": "", "prompt": "(Pdb) "}
+MORE = {"kind": "ask", "text": "", "prompt": "...   "}
+END = {"kind": "end", "text": ""}
+
+
+def test_ctrl_c_interrupts_what_was_typed_and_the_second_one_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda _prompt: "while True: pass")
+    line = ("line", {"text": "while True: pass"})
+    assert visited(tmp_path, ASK, None, ASK, END) == ("end", [line, ("interrupt", {}), line])
+    assert visited(tmp_path, ASK, None, None) == ("left", [line, ("interrupt", {})])
+
+
+def test_ctrl_c_leaves_a_task_that_runs_and_its_end_is_no_surprise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert visited(tmp_path, {"kind": "running"}, None) == ("left", [])
+    assert visited(tmp_path, {"kind": "running"}) == ("end", [])
+    assert capsys.readouterr().out == "\nLeft. The task runs on.\nThe task has ended.\n"
+
+
+def test_ctrl_c_at_the_prompt_drops_the_line_and_in_a_longer_statement_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: Iterator[str | None] = iter([None, "p 1", None])
+
+    def typed(_prompt: str) -> str:
+        found = next(keys)
+        if found is None:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr("builtins.input", typed)
+    _, sent = visited(tmp_path, ASK, MORE, END)
+    assert sent == [("line", {"text": "p 1"}), ("line", {"text": "", "dropped": True})]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
+import pytest
+
+from sundog.debugging import channel
+from sundog.debugging.desk import PromptInterrupt
 from tests.debugging.visits import Client, Told, elsewhere
 
 
@@ -58,3 +63,38 @@ def test_a_task_that_goes_on_keeps_its_client_until_it_ends(tmp_path: Path) -> N
     running[0] = False
     assert client.done().endswith("The task has ended.\n")
     assert not desk.stop("/f.py", 9, "f", "breakpoint()"), "it is closed: another desk is needed"
+
+
+def test_ctrl_c_interrupts_what_was_typed_and_nothing_else(tmp_path: Path) -> None:
+    desk = Told().desk(tmp_path)
+    desk.is_at_prompt = True
+    interrupted: list[tuple[int, bool]] = []
+    came = threading.Event()
+
+    def interrupt(ident: int, is_on: object) -> None:
+        interrupted.append((ident, is_on()))  # type: ignore[operator]
+        came.set()
+
+    desk.interrupt = interrupt
+    client = channel.connect(str(tmp_path), "1")
+    desk.write("(Pdb) ")
+    client.send("line", text="while True: pass")
+    assert desk.readline() == "while True: pass\n"
+    client.receive()
+    client.send("interrupt")
+    assert came.wait(120) and interrupted == [(threading.get_ident(), True)]
+    client.send("line", text="p 1")
+    assert desk.readline() == "p 1\n", "the next line is not taken for a key"
+    client.close()
+    desk.close("")
+
+
+def test_ctrl_c_in_a_statement_of_several_lines_drops_it(tmp_path: Path) -> None:
+    desk = Told().desk(tmp_path)
+    client = channel.connect(str(tmp_path), "1")
+    client.send("line", text="", dropped=True)
+    desk.write("...   ")
+    with pytest.raises(PromptInterrupt):
+        desk.readline()
+    client.close()
+    desk.close("")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from pathlib import Path
 
+from sundog.debugging import channel
+from sundog.debugging.desk import PromptInterrupt
 from sundog.debugging.remote_pdb import RemotePdb
 from tests.debugging.visits import Client, Told, elsewhere
 
@@ -81,3 +84,55 @@ def test_words_are_completed_from_commands_and_names(tmp_path: Path) -> None:
     debugger.curframe_locals = frame.f_locals
     assert "frame" in debugger.complete_line("fra", "p fra", 2, 5)
     assert "continue" in debugger.complete_line("cont", "cont", 0, 4)
+
+
+def test_what_was_assigned_at_the_prompt_is_there_in_interact_and_after_it(tmp_path: Path) -> None:
+    lines = ["first = 40", "interact", "first + 1000", "raise EOFError"]
+    told = Told()
+    desk = told.desk(tmp_path)
+    found: list[int] = []
+    debugger = RemotePdb(lambda *_: desk, lambda: False)
+    running = elsewhere(lambda: found.append(add(1, 2, debugger)))
+    assert ">>> 1040\n" in Client(tmp_path, *lines).done()
+    Client(tmp_path, "exit()").done()
+    Client(tmp_path, "q").done()
+    running.join(120)
+    assert found == [42]
+
+
+def test_a_loop_in_one_line_is_a_whole_statement(tmp_path: Path) -> None:
+    found, shown = visit(tmp_path, "for n in range(2): print('n', n + first)", "q")
+    assert "n 1\nn 2\n" in shown and "...   " not in shown and found == [3]
+
+
+def test_ctrl_c_at_what_was_typed_leads_back_to_the_prompt(tmp_path: Path) -> None:
+    def press(ident: int, _is_on: object) -> None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(PromptInterrupt))
+
+    told = Told()
+    desk = told.desk(tmp_path)
+    desk.interrupt = press
+    found: list[int] = []
+    debugger = RemotePdb(lambda *_: desk, lambda: False)
+    running = elsewhere(lambda: found.append(add(1, 2, debugger)))
+    client = channel.connect(str(tmp_path), "1")
+    client.receive()
+
+    def say(text: str, *, press: bool = False) -> str:
+        client.send("line", text=text)
+        if press:
+            client.send("interrupt")
+        return str((client.receive() or {})["text"])
+
+    assert "KeyboardInterrupt" in say("while True: pass", press=True)
+    assert "KeyboardInterrupt" in say("p [1 for _ in iter(int, 1)]", press=True)
+    assert say("p first") == "1\n"
+    assert "*interactive*" in say("interact")
+    say("while first: pass")
+    shown = say("", press=True)
+    assert "KeyboardInterrupt" in shown and "Traceback" not in shown
+    client.close()
+    Client(tmp_path, "exit()").done()
+    Client(tmp_path, "q").done()
+    running.join(120)
+    assert found == [3]

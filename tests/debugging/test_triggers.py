@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import FrameType
 from typing import Any
@@ -85,5 +86,8 @@ def test_a_condition_that_raises_counts_as_false_and_is_told_once(
 
 
 def test_files_of_libraries_are_not_the_users() -> None:
-    assert triggers.is_library("<string>") and triggers.is_library(triggers.__file__)
+    assert triggers.is_library("<frozen os>") and triggers.is_library("<__array_function__ internals>")
+    assert triggers.is_library("<string>"), "methods that dataclasses make"
+    assert not triggers.is_library("<ipython-input-3-5d1d>") and not triggers.is_library("<stdin>")
+    assert triggers.is_library(os.__file__) and triggers.is_library(triggers.__file__)
     assert triggers.is_library("/x/site-packages/y.py") and not triggers.is_library("/home/me/f.py")

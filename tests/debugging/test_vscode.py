@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -32,3 +34,11 @@ def test_a_connection_of_another_user_is_closed_and_the_next_one_is_taken(
             assert [each.recv(1) for each in clients[:2]] == [b"", b""]
         for each in clients:
             each.close()
+
+
+def test_a_breakpoint_stays_ours_when_debugpy_listens() -> None:
+    program = (
+        "import sys\nfrom sundog.debugging import vscode\n"
+        "hook = sys.breakpointhook = lambda *_: None\nvscode.listen()\nassert sys.breakpointhook is hook\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, capture_output=True)

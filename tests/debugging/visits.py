@@ -41,6 +41,8 @@ class Client:
             self.shown += str(message.get("text", "")) + str(message.get("prompt", ""))
             if message["kind"] == "end":
                 break
+            if message["kind"] != "ask":
+                continue
             if not left:
                 break
             self._channel.send("line", text=left.pop(0))

@@ -111,6 +111,14 @@ def test_two_tasks_stand_at_once_and_each_has_a_full_pdb(tmp_path: Path) -> None
             first.see("gth")
             first.say("")
             assert "return doubled" in first.say("next")
+            first.type("__import__('time').sleep(1e6)")
+            first.see("1e6")
+            first.child.send("\x03")
+            assert "KeyboardInterrupt" in first.see(PROMPT)
+            first.type("while True: pass")
+            first.see("pass")
+            first.child.send("\x03")
+            assert "KeyboardInterrupt" in first.see(PROMPT)
             (row,) = [each for each in state.list_tasks(detail=True) if each.task_id == paused()[0].task_id]
             assert row.is_debugger_paused
             workers = [each.num_paused_threads for each in state.list_workers(detail=True) if each.is_alive]

@@ -13,6 +13,7 @@ from sundog.config import Config
 from sundog.net import sockets as socket
 from sundog.owner.dispatch import Dispatch
 from sundog.owner.lanes import LeasedLane
+from sundog.owner.replies import Replies
 from sundog.owner.rows import DONE, QUEUED, SENT, Code, Fn, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.control import LeaseGranted, OpenLane, Release, ReturnLease
@@ -213,6 +214,44 @@ def test_idle_leases_go_back_and_the_clock_stops(world: World) -> None:
     lane.idle_since_s = -1e9
     world.dispatch.release_idle()
     assert world.told(Release) == [Release(1, True)] and not world.owner.reactor.ticking
+
+
+def test_the_clock_stops_while_each_worker_has_one_task_and_goes_on_with_the_reply(world: World) -> None:
+    lane = world.grant()
+    (task,) = world.queue(1)
+    world.dispatch.dispatch_all()
+    world.dispatch.release_idle()
+    reactor = world.owner.reactor
+    assert reactor.ticking, "the task may be a short one"
+    lane.last_s = -1e9
+    world.dispatch.release_idle()
+    assert not reactor.ticking
+    replies = Replies(world.owner, world.owner.control)
+    replies.dispatch = world.dispatch
+    replies.handle(lane, [(task.id, 0, b"", 0.0)])
+    assert reactor.ticking and world.told(Release) == []
+
+
+def test_the_clock_goes_on_when_a_second_task_is_sent_to_a_busy_worker_or_one_comes_back(
+    world: World,
+) -> None:
+    lane = world.grant()
+    world.fn.estimate_s = 1e-5
+    world.queue(1)
+    world.dispatch.dispatch_all()
+    reactor = world.owner.reactor
+    reactor.ticking = False
+    world.dispatch.requeue(lane, [])
+    assert not reactor.ticking
+    world.queue(1)
+    world.dispatch.dispatch_all()
+    assert len(lane.inflight) == 2 and reactor.ticking
+    lane.last_s = -1e9
+    world.dispatch.release_idle()
+    assert reactor.ticking, "an idle worker may come, to take one of them over"
+    reactor.ticking = False
+    world.dispatch.requeue(lane, list(lane.inflight.values()))
+    assert reactor.ticking
 
 
 def test_equal_demands_share_a_shape_unless_one_is_private(world: World) -> None:

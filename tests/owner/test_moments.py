@@ -55,6 +55,13 @@ def test_in_an_application_of_the_api_it_runs_at_once() -> None:
     assert find(("", "main"), ("util/actor_pool.py", "submit")) == (None, False)
 
 
+def test_at_the_prompt_of_a_debugger_it_runs_at_once_but_not_while_the_visit_ends() -> None:
+    prompt = (("", "main"), ("debugging/remote_pdb.py", "_cmdloop"))
+    assert find(*prompt, ("debugging/desk.py", "readline")) == (None, False)
+    assert find(*prompt, ("debugging/remote_pdb.py", "default"), ("", "typed")) == (None, False)
+    assert find(*prompt, ("debugging/desk.py", "_close"), ("debugging/channel.py", "close"))[0] == "_close"
+
+
 def test_in_a_call_of_a_queue_the_call_is_answered_or_withdrawn_first() -> None:
     places = (("", "main"), ("util/queue.py", "get"), ("util/queue.py", "_called"), ("util/queue.py", "_get"))
     assert find(*places) == ("_called", False)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pluggy
 
     from sundog.observe.sessions import Opened
-    from sundog.plain import JsonMapping, JsonObject
+    from sundog.plain import JsonObject
 
 MARK = "sundog_baseline"
 FILE = "sundog-baselines.json"
@@ -80,17 +80,32 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, pluggy.Result[obje
     own = [each for each in new if f"_{os.getpid()}_" in each.name] or new
     name = str(mark.args[0]) if mark.args else item.nodeid
     try:
-        _judge(item.config, name, own, mark.kwargs)
+        _judge(item.config, name, own, _limits(mark))
     except pytest.fail.Exception as failure:
         outcome.force_exception(failure)
 
 
-def _judge(config: pytest.Config, name: str, sessions: list[Opened], limits: JsonMapping) -> None:
-    from sundog.advice.comparison import SessionFigures, breaches, figures_of
-
-    unknown = set(limits) - {"slower", "larger"}
+def _limits(mark: pytest.Mark) -> list[tuple[str, float]]:
+    """By which shares a session may be slower and larger."""
+    unknown = set(mark.kwargs) - {"slower", "larger"}
     if unknown:
         pytest.fail(f"{MARK} knows slower and larger, not {', '.join(sorted(unknown))}", pytrace=False)
+    if len(mark.args) > 1:
+        pytest.fail(f"{MARK} takes a name; shares are named: slower={mark.args[1]!r}", pytrace=False)
+    found = []
+    for each in ("slower", "larger"):
+        share = mark.kwargs.get(each, 0.2)
+        if isinstance(share, bool) or not isinstance(share, int | float) or not share >= 0:
+            pytest.fail(f"{MARK}: {each}={share!r} is no share; 0.2 allows 20 %", pytrace=False)
+        found.append((each, float(share)))
+    return found
+
+
+def _judge(
+    config: pytest.Config, name: str, sessions: list[Opened], allowed: list[tuple[str, float]]
+) -> None:
+    from sundog.advice.comparison import SessionFigures, breaches, figures_of
+
     if not sessions:
         pytest.fail(
             f"the test started no sundog session, so there is nothing to compare with {name!r}", pytrace=False
@@ -106,7 +121,6 @@ def _judge(config: pytest.Config, name: str, sessions: list[Opened], limits: Jso
         before = SessionFigures.of_dict(name, stored[name])
     except ValueError as error:
         pytest.fail(f"{file}: {error}. Store it anew: pytest --sundog-update-baselines", pytrace=False)
-    allowed = [("slower", float(limits.get("slower", 0.2))), ("larger", float(limits.get("larger", 0.2)))]
     worse = breaches(before, now, allowed)
     if worse:
         text = "\n".join(f"  - {each}" for each in worse)
@@ -123,8 +137,12 @@ def _read(file: Path) -> JsonObject:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        pytest.fail(f"{file} is no JSON ({error}): correct it or remove it", pytrace=False)
-    return found if isinstance(found, dict) else {}
+        found, wrong = None, f"is no JSON ({error})"
+    else:
+        wrong = "has no names at its top level"
+    if not isinstance(found, dict):
+        pytest.fail(f"{file} {wrong}: correct it or remove it", pytrace=False)
+    return found
 
 
 def _write(file: Path, stored: dict[str, object]) -> None:

@@ -21,7 +21,7 @@ from sundog import secrecy, trust
 from sundog.capsules.rows import SUFFIX, Contents, Header, Lent, Outcome, Packed, ProcessFields, write
 from sundog.config import user_environ
 from sundog.plain import NamedTuple
-from sundog.profilers import loaded
+from sundog.profilers import load, loaded
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -50,7 +50,8 @@ def note_randomness() -> Randomness:
     """The states as they are now."""
     import random
 
-    random_numbers = loaded("numpy.random")
+    # numpy imports this part at its first use, which is to draw from a state that is known.
+    random_numbers = load("numpy.random") if loaded("numpy") is not None else None
     return Randomness(random.getstate(), random_numbers.get_state() if random_numbers is not None else None)
 
 

@@ -14,7 +14,7 @@ import mmap
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from sundog.capsules import capture
@@ -61,6 +61,10 @@ class Prepared(NamedTuple):
             import asyncio
 
             return asyncio.run(_to_end(result))
+        if isinstance(result, AsyncIterator):
+            import asyncio
+
+            return asyncio.run(_items(result))
         if isinstance(result, Iterator) and hasattr(result, "gi_frame"):
             return list(result)
         return result
@@ -68,6 +72,10 @@ class Prepared(NamedTuple):
 
 async def _to_end(coroutine: Awaitable[object]) -> object:
     return await coroutine
+
+
+async def _items(results: AsyncIterator[object]) -> list[object]:
+    return [each async for each in results]
 
 
 def make_surroundings(contents: Contents) -> None:

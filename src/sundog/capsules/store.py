@@ -45,9 +45,11 @@ def find(session_paths: Iterable[str], wanted: str) -> list[Found]:
     exact = [each for each in found if each.header.task_id == wanted.lower()]
     if exact:
         return sorted(exact, key=lambda each: each.header.attempt, reverse=True)
-    return [
+    meant = [
         each
         for each in found
         if each.header.task_id.startswith(wanted.lower())
         or wanted in (each.header.name, each.header.function)
     ]
+    # One that was given another name is meant only if none has this one.
+    return sorted(meant, key=lambda each: each.header.name != wanted)

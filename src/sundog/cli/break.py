@@ -71,12 +71,19 @@ def command(
         )
         return exits.OK
     if only_list:
-        for each in source.ask(ListTriggers()):
+        found = source.ask(ListTriggers())
+        for each in found:
             click.echo(f"{each.number:>3}  {each.text()}")
+        if not found:
+            click.echo("No breakpoint is set.")
         return exits.OK
     path, line = parse_place(place or "")
     if not line and not exception:
         raise click.UsageError("say where: FILE:LINE, or --on-exception CLASS.")
+    if exception and not all(each.isidentifier() for each in exception.split(".")):
+        raise click.UsageError(
+            f"--on-exception takes the name of a class, such as ValueError, not {exception!r}."
+        )
     if when:
         _check_expression(when)
     number = source.ask(AddTrigger(Trigger(0, path, line, when, exception, attempt or 0)))

@@ -136,6 +136,7 @@ def _show(error: Exception) -> None:
 
 def _users_trace(error: Exception) -> "TracebackType | None":
     import sundog
+    from sundog.capsules import replay
 
     ours = os.path.dirname(os.path.abspath(sundog.__file__)) + os.sep
     trace = error.__traceback__
@@ -143,6 +144,12 @@ def _users_trace(error: Exception) -> "TracebackType | None":
         trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename.startswith(ours)
     ):
         trace = trace.tb_next
+    # A coroutine is run by a loop of asyncio, and that by ours.
+    each = trace
+    while each is not None:
+        if each.tb_frame.f_code.co_filename == replay.__file__ and each.tb_next is not None:
+            trace = each.tb_next
+        each = each.tb_next
     return trace
 
 

@@ -3,7 +3,9 @@
 ::
 
     worker: Desk ── <session>/debug/<pause id>.sock ── Channel: `sundog debug`
-        ask(text, prompt) ──►        ◄── line(text)          one line typed at the prompt; end: true for Ctrl-D
+        ask(text, prompt) ──►        ◄── line(text)          one line typed at the prompt; end: true for Ctrl-D,
+                                                             dropped: true for Ctrl-C in a statement of several lines
+        running ──►                  ◄── interrupt           Ctrl-C while what was typed is worked on
         completions(found) ──►       ◄── complete(…)         TAB was pressed
         show(text) ──►               ◄── debugpy             hand the task over to debugpy
         port(port) ──►
@@ -19,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import socket
 
 from sundog import trust
@@ -67,6 +70,10 @@ class DebugChannel:
             return True
         except OSError:
             return False
+
+    def receive_now(self) -> Message | None:
+        """A message that has come already; None if there is none."""
+        return self.receive() if b"\n" in self._bytes or select.select([self.sock], [], [], 0)[0] else None
 
     def close(self) -> None:
         """Hang up."""

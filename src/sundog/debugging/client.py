@@ -1,8 +1,8 @@
 """The terminal at a paused task's prompt: a line editor with history and completion, and nothing else.
 
 Owns readline in the command's process. pdb itself runs with the task; this end sends lines and shows what comes back.
-Ctrl-D and `quit` leave, and the task continues. Ctrl-C at the prompt drops the line; while the task runs it ends the
-visit. Runs in the terminal's process, main thread.
+Ctrl-D and `quit` leave, and the task continues. Ctrl-C at the prompt drops the line; while a typed statement runs, it
+interrupts that; while the task runs, it ends the visit. Runs in the terminal's process, main thread.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DELIMITERS = " \t\n`@#$%^&*()=+[{]}\\|;:'\",<>?"
 _HISTORY_MAX = 1000
+PROMPT = "(Pdb)"
 # How a visit ended: the task continues or has ended; its process is gone; Ctrl-C during the run.
 END, GONE, LEFT = "end", "gone", "left"
 
@@ -33,17 +34,23 @@ def visit(channel: DebugChannel, history: str) -> str:
     Returns:
         How it ended: `END`, `GONE` or `LEFT`.
     """
+    is_running = is_interrupted = False
     with _line_editor(channel, history):
         while True:
             try:
                 message = channel.receive()
             except KeyboardInterrupt:
-                print("\nLeft. The task runs on.")
-                return LEFT
+                if is_running or is_interrupted or not _send(channel, "interrupt"):
+                    print("\nLeft. The task runs on.")
+                    return LEFT
+                is_interrupted = True
+                print("\nInterrupted. If that does not help: Ctrl-C again leaves.")
+                continue
             if message is None:
-                print("The task's process is gone.")
-                return GONE
+                print("The task has ended." if is_running else "The task's process is gone.")
+                return END if is_running else GONE
             print(message.get("text", ""), end="", flush=True)
+            is_interrupted, is_running = False, message["kind"] == "running"
             if message["kind"] == "end":
                 return END
             if message["kind"] == "ask" and not _answer(channel, str(message.get("prompt", ""))):
@@ -57,16 +64,18 @@ def _answer(channel: DebugChannel, prompt: str) -> bool:
             line = input(prompt)
         except EOFError:
             print()
-            return _send(channel, text="", end=True)
+            return _send(channel, "line", text="", end=True)
         except KeyboardInterrupt:
             print()
+            if not prompt.startswith(PROMPT):  # in a statement of several lines, or in `interact`
+                return _send(channel, "line", text="", dropped=True)
             continue
-        return _send(channel, text=line)
+        return _send(channel, "line", text=line)
 
 
-def _send(channel: DebugChannel, **fields: object) -> bool:
+def _send(channel: DebugChannel, kind: str, **fields: object) -> bool:
     try:
-        channel.send("line", **fields)
+        channel.send(kind, **fields)
     except OSError:
         return False
     return True

@@ -33,6 +33,16 @@ class Debugger(Protocol):
         """Let debugpy take over; raises `Left` if it does."""
 
 
+class PromptInterrupt(KeyboardInterrupt):
+    """Ctrl-C at the client's terminal: what was typed is given up, the task stays where it is."""
+
+    # What pdb shows of it, as it shows the keyboard's own.
+    __module__, __qualname__ = "builtins", "KeyboardInterrupt"
+
+
+PromptInterrupt.__name__ = "KeyboardInterrupt"
+
+
 class ClientLeft(Exception):
     """The client has handed the task over to another debugger: end the prompt."""
 
@@ -56,6 +66,10 @@ class DebugDesk:
         self._client: channel.DebugChannel | None = None
         self._unshown: list[str] = []
         self._lock = threading.Lock()
+        self.interrupt: Callable[[int, Callable[[], bool]], None] | None = None  # raises in a thread
+        self.is_at_prompt = False  # pdb works on what is typed; the task itself stands
+        self._line_number = 0  # of what is worked on now; changes when the next line is waited for
+        self._reading = threading.Lock()  # who takes messages out of the client's socket
         self._is_running = False  # the task runs between two stops, and a thread watches for its end
         announce(pause)
 
@@ -68,6 +82,8 @@ class DebugDesk:
     # ------------------------------------------------------------------ what pdb reads
     def readline(self) -> str:
         """One line of the client's, "" for the end of its input; blocks as long as it takes."""
+        with self._reading:
+            self._line_number += 1
         while True:
             is_new = self._attach()
             text, prompt = self._take()
@@ -89,13 +105,42 @@ class DebugDesk:
         self._client.send("ask", text=text, prompt=prompt)
         while (message := self._client.receive()) is not None:
             kind = message.get("kind")
+            if kind == "line" and message.get("dropped"):
+                raise PromptInterrupt
             if kind == "line":
+                self._heed()
                 return "" if message.get("end") else str(message.get("text", "")) + "\n"
             if kind == "complete" and self.debugger is not None:
                 self._client.send("completions", found=self._complete(message))
             elif kind == "debugpy" and self.debugger is not None:
                 self.debugger.hand_over()
         return None
+
+    def _heed(self) -> None:
+        """While the line is worked on, which may be an endless loop, a thread listens for Ctrl-C."""
+        if self.interrupt is None or self._client is None:
+            return
+        number, client, ident, interrupt = (
+            self._line_number,
+            self._client,
+            threading.get_ident(),
+            self.interrupt,
+        )
+
+        def is_on() -> bool:
+            return self._line_number == number and self.is_at_prompt
+
+        def listen() -> None:
+            while is_on():
+                with self._reading:
+                    message = client.receive_now() if is_on() else None
+                if message is not None and message.get("kind") == "interrupt":
+                    interrupt(ident, is_on)
+                else:
+                    time.sleep(_LOOK_S)
+
+        with contextlib.suppress(RuntimeError):  # no thread can be started: Ctrl-C leaves
+            threading.Thread(target=listen, daemon=True, name="sundog-debug").start()
 
     def _complete(self, message: channel.Message) -> list[str]:
         assert self.debugger is not None
@@ -125,7 +170,9 @@ class DebugDesk:
 
     def _detach(self) -> None:
         if self._client is not None:
-            self._client.close()
+            with self._reading:  # nobody listens to a socket that is closed
+                self._line_number += 1
+                self._client.close()
             self._client = None
             self.pause = self.pause._replace(attached=0)
             if self.is_open:
@@ -155,6 +202,7 @@ class DebugDesk:
             return
         self._is_running = True
         self._withdraw(self.pause.id)
+        self.tell("running")
         client = self._client
 
         def look() -> None:

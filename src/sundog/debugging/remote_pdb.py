@@ -15,10 +15,10 @@ import pdb  # noqa: T100
 import sys
 import traceback
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from sundog.debugging.desk import ClientLeft, DebugDesk
+from sundog.debugging.desk import ClientLeft, DebugDesk, PromptInterrupt
 
 if TYPE_CHECKING:
     from typing import IO
@@ -98,6 +98,7 @@ class RemotePdb(pdb.Pdb):
         if self._desk is None or not self._desk.stop(path, line, function, self._why):
             self._desk = self._open_desk(path, line, function, self._why)
         self._desk.debugger = self
+        self._desk.is_at_prompt = True
         try:
             super().interaction(frame, tb_or_exc)
         except ClientLeft:
@@ -105,6 +106,8 @@ class RemotePdb(pdb.Pdb):
         except BaseException:  # a cancel: the task ends, and its prompt is closed
             self._end("The task was interrupted.")
             raise
+        finally:
+            self.desk.is_at_prompt = False
         if self._leaves:
             self._end("The task goes on.")
         elif tb_or_exc is not None:
@@ -121,10 +124,14 @@ class RemotePdb(pdb.Pdb):
         self.on_end()
 
     def _cmdloop(self) -> None:
-        # Not as in pdb: a KeyboardInterrupt here is the cancel of the task, not a key of the client's
+        # Not as in pdb: a KeyboardInterrupt here is the cancel of the task, unless it is a key of the client's
         # terminal.
         self.allow_kbdint = False
-        self.cmdloop()
+        while True:
+            try:
+                return self.cmdloop()
+            except PromptInterrupt:
+                self.message("--KeyboardInterrupt--")
 
     # ------------------------------------------------------------------ frames
     def get_stack(
@@ -208,15 +215,21 @@ class RemotePdb(pdb.Pdb):
         """A statement; one that is not finished continues in the next lines."""
         text = line[1:] if line[:1] == "!" else line
         try:
-            while codeop.compile_command(text, "<stdin>", "single") is None:
+            # With the end of its line, as pdb does: `while x: step()` is a whole statement.
+            is_whole = codeop.compile_command(f"{text}\n", "<stdin>", "single") is not None
+            while not is_whole:
                 self.stdout.write("...   ")
                 more = self.stdin.readline()
                 if not more:
                     return
                 text = f"{text}\n{more.rstrip(chr(10))}"
+                is_whole = codeop.compile_command(text, "<stdin>", "single") is not None
         except (SyntaxError, ValueError, OverflowError):
             pass  # as pdb says it
         super().default(f"!{text}" if line[:1] == "!" else text)
+        if sys.version_info < (3, 13) and self.curframe is not None:
+            # Else the next look at `f_locals`, which `where` and others do, would undo an assignment.
+            _keep_locals(self.curframe)
 
     # ------------------------------------------------------------------ what the desk asks
     def complete_line(self, text: str, line: str, begin: int, end: int) -> list[str]:
@@ -308,6 +321,18 @@ class _Console(code.InteractiveConsole):
             raise EOFError
         return str(line).rstrip("\n")
 
+    def runcode(self, code: CodeType) -> None:
+        try:
+            super().runcode(code)
+        except PromptInterrupt:  # came when the code had ended
+            self.write("\nKeyboardInterrupt\n")
+
+    def showtraceback(self) -> None:
+        if isinstance(sys.exc_info()[1], PromptInterrupt):  # its traceback is of the keys, not of the code
+            self.write("\nKeyboardInterrupt\n")
+        else:
+            super().showtraceback()
+
     def write(self, data: str) -> None:
         self._stdout.write(data)
 
@@ -324,7 +349,7 @@ def _place_of(frame: FrameType | None, tb_or_exc: object) -> tuple[FrameType, in
 
 
 def _keep_locals(frame: FrameType) -> None:
-    """Have names that were set at the prompt last: Python 3.12 does it for trace functions only."""
+    """Have names that were set at the prompt last: Python keeps them when a trace function returns, if at all."""
     import ctypes
 
     ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))

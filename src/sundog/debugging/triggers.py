@@ -21,6 +21,9 @@ from sundog.wire.pauses import Trigger
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+# What was typed: at a prompt, in a cell of IPython. Other such names are of code that Python makes ("<string>": the
+# methods of dataclasses and named tuples, and what follows `python -c`).
+_TYPED = ("<stdin>", "<ipython-input-")
 _TOOL = 4  # one of sys.monitoring's six tool ids; 0, 1, 2 and 5 have names of their own
 
 # Called at a hit, in the thread that met it; returns what traces the frame from now on, or None.
@@ -179,7 +182,9 @@ def is_called(error: BaseException, name: str) -> bool:
 
 def is_library(path: str) -> bool:
     """Whether a file is not the user's: of sundog, of Python or of an installed package."""
-    if path.startswith(("<", _PACKAGE)):
+    if path.startswith("<"):
+        return not path.startswith(_TYPED)
+    if path.startswith(_PACKAGE):
         return True
     return path.startswith(_LIBRARY) or f"{os.sep}site-packages{os.sep}" in path
 

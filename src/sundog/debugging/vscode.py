@@ -49,6 +49,7 @@ def listen() -> int:
     """
     if _State.port:
         return _State.port
+    hook = sys.breakpointhook
     try:
         import debugpy  # noqa: T100
         import debugpy.server.api
@@ -56,6 +57,7 @@ def listen() -> int:
         raise NoDebugpy(
             "debugpy is not installed in the worker's Python. Install it with: pip install 'sundog[debug]'"
         ) from None
+    sys.breakpointhook = hook  # debugpy's own passes a breakpoint() over while no editor is attached
     pydevd = sys.modules["pydevd"]
     if not hasattr(pydevd, "create_server_socket"):
         raise NoDebugpy("This version of debugpy listens in a way that sundog cannot guard.")
@@ -75,6 +77,7 @@ def listen() -> int:
         raise NoDebugpy(f"debugpy cannot listen: {type(error).__name__}: {error}") from error
     finally:
         vars(pydevd)["create_server_socket"] = open_socket
+        sys.breakpointhook = hook
     return _State.port
 
 
@@ -134,6 +137,11 @@ def is_attached() -> bool:
     """Whether an editor is connected."""
     debugpy = sys.modules.get("debugpy")
     return debugpy is not None and bool(debugpy.is_client_connected())
+
+
+def is_tracer(tracer: object) -> bool:
+    """Whether a trace function is debugpy's: it stays when the editor has gone."""
+    return "pydevd" in (getattr(tracer, "__module__", None) or type(tracer).__module__)
 
 
 def launch_configuration(port: int, name: str) -> str:

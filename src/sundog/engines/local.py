@@ -169,7 +169,7 @@ class LocalEngine:
         if options.max_retries != _DEFAULTS.max_retries:
             return options.max_retries
         if self._default_retries is None:
-            text = config_module.user_environ().get("RAY_TASK_MAX_RETRIES") or str(options.max_retries)
+            text = config_module.live_environ.get("RAY_TASK_MAX_RETRIES") or str(options.max_retries)
             try:
                 self._default_retries = max(int(text), -1)
             except ValueError:

@@ -256,6 +256,7 @@ class Dispatch:
                 )
             if inflight or len(tasks) > 1:
                 lane.shape.crowded = True  # type: ignore[union-attr]
+                self.basics.reactor.start_ticking()
             lane.load_s = load
             for task in tasks:
                 task.state = SENT
@@ -312,6 +313,8 @@ class Dispatch:
 
     def requeue(self, lane: LeasedLane | None, tasks: list[Task], late: bool = True) -> None:
         """Put tasks that were not begun back to the head of their queues, in order."""
+        if tasks:
+            self.basics.reactor.start_ticking()  # their worker may have no other work
         for task in reversed(tasks):
             if lane is not None:
                 lane.load_s -= task.estimate_s
@@ -440,9 +443,17 @@ class Dispatch:
         calm = all(lane.inflight for lane in self.leases.values()) and any(s.queue for s in self.shapes)
         self.basics.reactor.tick_every(self.idle_lease_s * (_CALM_TICKS if calm else 1))
         if not self.actors.unopened and not self._untold:
-            self.basics.reactor.ticking = any(
-                lane.inflight or not held(lane) for lane in self.leases.values()
-            )
+            self.basics.reactor.ticking = any(self._may_change(lane, now) for lane in self.leases.values())
+
+    def _may_change(self, lane: LeasedLane, now: float) -> bool:
+        """Whether there may be something to do for a lease though no message comes.
+
+        A worker that has one task for a while is left alone until its reply: a program that waits for tasks of seconds
+        sleeps, and a profile of it shows the wait and not the looks of a clock.
+        """
+        if not lane.inflight:
+            return not held(lane)
+        return len(lane.inflight) > 1 or now - lane.last_s < self.idle_lease_s
 
     def _release_idle_elsewhere(self, shape: Shape) -> None:
         for lane in list(self.leases.values()):

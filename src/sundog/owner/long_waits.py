@@ -26,6 +26,7 @@ from sundog.owner import context
 from sundog.owner.basics import Basics
 from sundog.owner.control import Control
 from sundog.owner.rows import QUEUED, WAITING, Task
+from sundog.profilers import load
 from sundog.wire.control import Deadlock, Stalled, TellWaits, WaitsTold
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ class LongWaits:
     def tell(self, message: TellWaits) -> None:
         """Report to the node the long waits of this process, and where these tasks of this process are."""
         # Imported here and below: most processes are never asked for this, and start-up time counts.
+        load("sundog.state.wait_facts")
         from sundog.state.wait_facts import Report
 
         self._read_replies()

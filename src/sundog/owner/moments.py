@@ -21,9 +21,15 @@ from sundog.owner import context
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # These packages use the public API, as the user's code does.
-_APPLICATIONS = ("util/", "experimental/", "cli/", "compat/", "observe/")
+# At a debugger's prompt the user's code runs too, and a task that stands there can be cancelled.
+_APPLICATIONS = ("util/", "experimental/", "cli/", "compat/", "observe/", "debugging/")
 # Functions of these that are one step nevertheless: they wait only in a verb, where handlers run.
-_STEPS = (("util/queue.py", "_called"),)
+_STEPS = (
+    ("util/queue.py", "_called"),
+    ("debugging/desk.py", "stop"),
+    ("debugging/desk.py", "go_on"),
+    ("debugging/desk.py", "_close"),
+)
 _GUARD = ("owner/interrupts.py", "owner/moments.py")
 _RUNS_HANDLERS = "_run"
 _PATCHES = ("install", "uninstall", "_signal", "_getsignal")
@@ -89,6 +95,12 @@ def find(frame: FrameType | None) -> tuple[FrameType | None, bool]:
             ours = frame
         frame = frame.f_back
     return ours, False
+
+
+def calls_users(code: CodeType) -> bool:
+    """Whether code of sundog is a function that calls the user's code in a worker."""
+    path = code.co_filename
+    return path.startswith(_PACKAGE) and (path[len(_PACKAGE) :], code.co_name) in _CALLERS
 
 
 def _is_of_future(frame: FrameType) -> bool:

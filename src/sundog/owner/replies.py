@@ -100,6 +100,8 @@ class Replies:
             lane.idle_since_s = now
             if lane.reclaim:
                 self.dispatch.release(lane)  # type: ignore[arg-type]
+            elif not basics.reactor.ticking and self.dispatch.leases:
+                basics.reactor.start_ticking()  # the lease goes back if nothing is sent to its worker soon
 
     # ------------------------------------------------------------------ everything else
     def _slow(self, lane: Lane, task_id: bytes, kind: int, payload: Any, seconds: float) -> None:

@@ -18,6 +18,8 @@ import threading
 import time
 from types import CodeType, FrameType
 
+from sundog.debugging.triggers import is_library
+from sundog.owner import moments
 from sundog.profiling.rows import ProfileFrame, Samples
 
 RATE_HZ = 100.0
@@ -28,6 +30,7 @@ _WORKER = (
 )  # whose frames call the user's function
 _RAY = f"{os.sep}site-packages{os.sep}ray{os.sep}"
 _DEPTH_MAX = 256
+_RUNS = (f"{_PACKAGE}worker{os.sep}profiles.py", "call", "_awaited")
 _CLI = f"{_PACKAGE}cli{os.sep}"
 _LINES = importlib.util.find_spec("line_profiler")
 # What stands between the worker and the function that it runs under a profiler.
@@ -118,18 +121,20 @@ class StackSampler:
             codes.append(frame.f_code)
             frame = frame.f_back
         codes.reverse()
-        if at_worker >= 0:
+        if frame is not None and at_worker >= 0:
             while codes and codes[0].co_filename.startswith(_RUNNERS):
                 del codes[0]
-            # A wait of the worker itself, or an import for it.
+            # A wait of the worker itself, or an import for it; a library may be working for it as well.
             is_users = codes and not codes[0].co_filename.startswith(_WAITS)
+            if is_users and is_library(codes[0].co_filename):  # <string> too: what makes a named tuple
+                is_users = _calls_users(frame.f_code)
             return _below_verb("", codes, line) if is_users else None
         name = self._name(ident)
         if name.startswith("sundog-"):
             return None
         is_main = ident == threading.main_thread().ident
-        if (self._role == "worker" and is_main) or (not is_main and _is_of_ray(codes)):
-            return None  # the thread is starting or ending, or belongs to the cluster's runtime
+        if (self._role == "worker" and is_main) or (not is_main and _is_of_runtime(codes)):
+            return None  # the thread is starting or ending, or belongs to another sampler or the cluster's runtime
         for number in range(len(codes) - 1, -1, -1):
             if codes[number].co_filename.startswith(_CLI):
                 del codes[: number + 1]  # the program was started by a command of sundog
@@ -159,10 +164,16 @@ class StackSampler:
         return Samples(self.kind, looks, look_s, time.perf_counter() - self._begun_s, stacks)
 
 
-def _is_of_ray(codes: list[CodeType]) -> bool:
-    """Whether a thread was begun by Ray's own code, outermost frame first."""
+def _is_of_runtime(codes: list[CodeType]) -> bool:
+    """Whether a thread was begun by Ray's own code or by a sampler, outermost frame first."""
     begun = next((each for each in codes if each.co_filename != threading.__file__), None)
-    return begun is not None and _RAY in begun.co_filename
+    return begun is not None and (_RAY in begun.co_filename or begun.co_filename == __file__)
+
+
+def _calls_users(code: CodeType) -> bool:
+    """Whether a function of a worker calls the user's, which may be one of a library."""
+    is_run = code.co_filename.endswith(_RUNS[0]) and code.co_name in _RUNS[1:]
+    return is_run or code.co_filename.startswith(_WORKER[1]) or moments.calls_users(code)
 
 
 def _below_verb(label: str, codes: list[CodeType], line: int) -> _Key | None:

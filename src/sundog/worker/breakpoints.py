@@ -46,6 +46,7 @@ class Breakpoints:
         self.owner = owner
         self._life = life
         self._desks: dict[bytes, DebugDesk] = {}  # task -> the socket of its debugger
+        self._in_editor: set[bytes] = set()  # tasks that an attached editor has stopped
         self._watch: TriggerWatch | None = None
 
     def install(self) -> None:
@@ -63,9 +64,9 @@ class Breakpoints:
         own = _pdb_of(tracer)
         if own is not None:
             own.set_trace(frame)
-        elif tracer is not None and not self._is_ours(tracer):
+        elif tracer is not None and not self._is_ours(tracer) and not _is_of_editor(tracer):
             sys.__breakpointhook__(*args, **kwargs)  # noqa: T100 (another debugger is here already)
-        elif self.owner.config.debugger == "debugpy":
+        elif self.owner.config.debugger == "debugpy" or _is_editor_attached():
             self.stop_in_editor(frame, "breakpoint()")
         else:
             self._pdb().set_trace(frame)
@@ -108,7 +109,29 @@ class Breakpoints:
             self._announce,
             self._withdraw,
         )
+        made.interrupt = self._interrupt_prompt
         return made
+
+    def _interrupt_prompt(self, ident: int, is_on: Callable[[], bool]) -> None:
+        """Ctrl-C at the terminal that sits at a prompt: give up what was typed there, in this thread."""
+        from sundog.debugging.desk import PromptInterrupt
+
+        if ident != self._life.serving.main_thread:
+            import ctypes
+
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(ident), ctypes.py_object(PromptInterrupt)
+            )
+            return
+        executor = self._life.executor
+
+        def arrived(_frame: FrameType | None) -> None:
+            executor.on_signal = None
+            if is_on():
+                raise PromptInterrupt
+
+        executor.on_signal = arrived  # also ends a sleep or another call of the system
+        signal.pthread_kill(ident, signal.SIGINT)
 
     def _pause(self, path: str, line: int, function: str, why: str) -> Pause:
         running = context.current()
@@ -174,6 +197,9 @@ class Breakpoints:
         except vscode.NoDebugpy as error:
             notices.warn(f"{error} This breakpoint waits for pdb instead.")
             return self._pdb().set_trace(frame)
+        task_id = context.current_id() or b""
+        if task_id in self._in_editor and vscode.is_attached():
+            return vscode.stop_at(frame, now=now)  # it counts as paused since its first stop
         code = frame.f_code
         pause = self._pause(code.co_filename, frame.f_lineno, code.co_qualname, why)._replace(port=port)
         self._announce(pause)
@@ -184,11 +210,13 @@ class Breakpoints:
             raise
         # The task stops when this function returns. As long as an editor is attached, the task counts as
         # paused.
-        is_running = self._is_running(context.current_id() or b"")
+        is_running = self._is_running(task_id)
+        self._in_editor.add(task_id)
 
         def look() -> None:
             while vscode.is_attached() and is_running():
                 time.sleep(_LOOK_S)
+            self._in_editor.discard(task_id)
             self._withdraw(pause.id)
 
         threading.Thread(target=look, daemon=True, name="sundog-debug").start()
@@ -228,6 +256,23 @@ class Breakpoints:
 
     def _is_ours(self, tracer: object) -> bool:
         return self._watch is not None and tracer == self._watch.trace
+
+
+def _is_of_editor(tracer: object) -> bool:
+    """Whether debugpy traces this thread; it goes on with that when its editor has gone."""
+    if "debugpy" not in sys.modules:
+        return False
+    from sundog.debugging import vscode
+
+    return vscode.is_tracer(tracer)
+
+
+def _is_editor_attached() -> bool:
+    if "debugpy" not in sys.modules:
+        return False
+    from sundog.debugging import vscode
+
+    return vscode.is_attached()
 
 
 def _pdb_of(tracer: object) -> RemotePdb | None:

@@ -97,3 +97,26 @@ def test_a_test_that_writes_to_a_shared_array_is_told_of_copy(tmp_path: Path) ->
     assert shown.returncode == 1
     assert "assignment destination is read-only" in shown.stdout
     assert "array = array.copy()" in shown.stdout
+
+
+def test_a_wrong_mark_or_a_damaged_file_of_baselines_is_told_of_in_one_sentence(tmp_path: Path) -> None:
+    body = "    with ray.init(num_cpus=1):\n        ray.get(ray.put(1))\n"
+    marks = ['"a", slower="much"', '"a", larger=-1', '"a", faster=1', '"a", 0.5', '"a"']
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\nimport sundog as ray\n"
+        + "".join(
+            f"@pytest.mark.sundog_baseline({mark})\ndef test_{number}():\n{body}"
+            for number, mark in enumerate(marks)
+        )
+    )
+    (tmp_path / "sundog-baselines.json").write_text("[1]")
+    shown = pytest_(tmp_path).stdout
+    for words in (
+        "slower='much' is no share; 0.2 allows 20 %",
+        "larger=-1 is no share",
+        "sundog_baseline knows slower and larger, not faster",
+        "sundog_baseline takes a name; shares are named: slower=0.5",
+        "sundog-baselines.json has no names at its top level: correct it or remove it",
+    ):
+        assert words in shown
+    assert (tmp_path / "sundog-baselines.json").read_text() == "[1]" and "During handling" not in shown
