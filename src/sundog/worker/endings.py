@@ -11,6 +11,7 @@ nothing time: no step runs. Refuses to decide when a worker ends: `serving.py` a
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import atexit
 import contextlib
 import faulthandler
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sundog.worker.executor import Executor
 
 _AGAIN_S = 0.002
+_SIGTERM = int(signal.SIGTERM)
 _REASON = "it received SIGTERM"
 
 
@@ -76,7 +78,7 @@ class Terminations:
 
     def install(self) -> None:
         """Take the signal, here and not in the children that user code forks."""
-        signal.signal(signal.SIGTERM, self.arrived)
+        _signal.signal(_SIGTERM, self.arrived)  # not the module's own: see `zygote.py`
         os.register_at_fork(after_in_child=_restore)
 
     def arrived(self, _signal: int, _frame: object) -> None:

@@ -13,6 +13,7 @@ the node says so, or when its actor has ended.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import faulthandler
 import os
 import pickle
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 
 _executor: Executor | None = None
+_SIGINT = int(signal.SIGINT)
 
 
 class _Told(Exception):
@@ -67,6 +69,7 @@ class Parts:
         session, self.config = common["session"], Config(**common["config"])
         self.owner = owner = assemble(session, self.config, "worker")
         self.executor = executor = Executor(owner)
+        self.accelerators = Accelerators(self.config, live_environ)
         self.serving = serving = Serving(owner, executor)
         self.life = life = ActorLife(owner, executor, serving)
         executor.sampler = LineSampler(executor, lambda: life.serving)
@@ -130,10 +133,12 @@ def _join(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_f
         backups=settings["log_rotation_backup_count"],
     )
     _write_faults_to(spec["err_path"])
+    customizes = any(name not in sys.modules for name in job.interpreter.customizers)
     setup.join_job(job)
     parts = parts or Parts(common)
     config = parts.config
-    setup.accelerators = Accelerators(config, live_environ)
+    # What the driver's interpreter runs at its start may have set variables, in this process only.
+    setup.accelerators = Accelerators(config, live_environ) if customizes else parts.accelerators
     setup.offer_to_kernel(config.worker_oom_score_adjustment)
     setup.be_nice(config.worker_niceness)
     begin(parts.owner, worker_id, Connection(socket.socket(fileno=control_fd), session["shm_root"]))
@@ -150,7 +155,7 @@ def _begin(parts: Parts) -> tuple[Executor, ActorLife]:
     executor.meter, executor.title = Meter(executor.ring), Title()
     serving.open()
     parts.inline.begin()
-    signal.signal(signal.SIGINT, serving.interrupt)
+    _signal.signal(_SIGINT, serving.interrupt)  # not the module's own: see `zygote.py`
     endings.Terminations(life, executor).install()
     interrupts.install(owner.lock)
     interrupts.ended = lambda error: life.stop(f"sys.exit({error.code!r}) was called in a signal handler")
@@ -198,7 +203,8 @@ def _call_of(frame: FrameType) -> RunningCall | None:
 def _write_faults_to(path: str) -> None:
     """Have the stacks of a crash written to a file, whatever user code does to descriptor 2."""
     try:
-        faulthandler.enable(open(path, "ab", buffering=0))
+        # a descriptor of its own, open until the end of the process
+        faulthandler.enable(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError:
         faulthandler.enable(2)  # the disk is full
 

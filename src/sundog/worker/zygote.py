@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 _SIGCHLD, _SIGINT, _DEFAULT = int(signal.SIGCHLD), int(signal.SIGINT), int(signal.SIG_DFL)
 # Longer than a short script runs: it has all its workers, and the imports would take its tasks' processor time.
 _QUIET_MS = 400
+# Arbitrary: after a fork the zygote copies each page that it writes to, once for several forks in a row; but the node
+# hears of the first only after the last.
+_FORKS_IN_A_ROW = 4
 # Arbitrary: a few workers that import by themselves take as long as one import in the zygote.
 _FORKS_BEFORE_REST = 5
 _LEARN_QUIET_MS = 300  # arbitrary: a fork request that arrives during the import has to wait
@@ -89,7 +92,8 @@ class Zygote:
         self._common: WorkerCommon | None = None
         self._parts: Parts | None = None
         self.learner = Learner(self._tell, self._become_probe)
-        self.table = Table(on(Fork, self._fork), on(Import, _load_now), on(Learn, self.learner.ask))
+        self._asked: list[tuple[Fork, tuple[int, ...]]] = []  # requests that were read, in order
+        self.table = Table(on(Fork, self._hear_fork), on(Import, self._load), on(Learn, self.learner.ask))
 
     def serve(self) -> None:
         """Serve until the node is gone."""
@@ -110,14 +114,23 @@ class Zygote:
                         os.read(fd, 4096)
                     self._reap()
                     continue
-                try:
-                    received = self.control.receive()
-                except BlockingIOError:
-                    continue
-                if received is None:
+                if not self._read():
                     return
-                message, fds = received
-                self.table.handle(message, fds=fds)
+
+    def _read(self) -> bool:
+        """Handle what the node has sent, several requests for a fork together; False if the node is gone."""
+        most = _FORKS_IN_A_ROW if self.complete else 1  # a program waits for its first worker
+        while len(self._asked) < most:
+            try:
+                received = self.control.receive()
+            except BlockingIOError:
+                break
+            if received is None:
+                return False
+            message, fds = received
+            self.table.handle(message, fds=fds)
+        self._fork_asked()
+        return True
 
     def _quiet_ms(self) -> int | None:
         if self.forks and self.later:
@@ -139,7 +152,27 @@ class Zygote:
         with contextlib.suppress(OSError):  # the node may be gone: the end of its socket is read next
             self.control.send(message)
 
-    def _fork(self, message: Fork, *fds: int) -> None:
+    def _hear_fork(self, message: Fork, *fds: int) -> None:
+        self._asked.append((message, fds))
+
+    def _load(self, message: Import) -> None:
+        self._fork_asked()  # those workers were asked for first, and do not wait for an import
+        _load_now(message)
+
+    def _fork_asked(self) -> None:
+        """Fork the workers that were asked for, and tell the node."""
+        if not self._asked:
+            return
+        told = [self._fork(at) for at in range(len(self._asked))]
+        for _, fds in self._asked:
+            for fd in fds:
+                os.close(fd)
+        self._asked.clear()
+        for message in told:
+            self._tell(message)
+
+    def _fork(self, at: int) -> FromZygote:
+        message, fds = self._asked[at]
         self.forks += 1
         if self.forks == _FORKS_BEFORE_REST and not self.complete:
             self.complete = True  # many workers are needed, so there may never be a quiet moment
@@ -150,14 +183,10 @@ class Zygote:
                 raise OSError("its socket was lost: the process had no free file descriptor")
             pid = os.fork()
         except OSError as error:
-            self._tell(ForkFailed(message.worker, str(error)))
-            for fd in fds:
-                os.close(fd)
-            return
+            return ForkFailed(message.worker, str(error))
         if pid == 0:
-            self._become_worker(message, fds[0])
-        os.close(fds[0])
-        self._tell(Forked(message.worker, pid))
+            self._become_worker(at)
+        return Forked(message.worker, pid)
 
     def _prepare(self, packed: bytes) -> None:
         """Build what the next worker needs, unless what was built for the last one will do."""
@@ -192,7 +221,12 @@ class Zygote:
         for each in self.wake:
             os.close(each)
 
-    def _become_worker(self, message: Fork, fd: int) -> None:
+    def _become_worker(self, at: int) -> None:
+        message, (fd, *_) = self._asked[at]
+        for _, others in self._asked:
+            for each in others:
+                if each != fd:
+                    os.close(each)  # of workers that were asked for together with this one
         self._become_child()
         process = sys.modules["sundog.worker.process"]
         common = self._common or pickle.loads(message.common)
