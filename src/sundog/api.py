@@ -498,8 +498,8 @@ def wait(
         ready = wait_local(engine.owner, oids, num_returns, timeout)
     else:
         ready = engine.owner.getting.wait(oids, num_returns, timeout)
-    if len(ready) == 1 and oids[0] == ready[0]:
-        return [refs[0]], list(refs[1:])
+    if len(ready) == 1:
+        return [refs[at := oids.index(ready[0])]], refs[:at] + refs[at + 1 :]
     from sundog.waiting import split
 
     return split(refs, oids, set(ready))

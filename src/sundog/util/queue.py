@@ -169,13 +169,17 @@ class Queue(Generic[T]):
             Full: There was no room (in time).
             ValueError: `timeout` is negative.
         """
-        ring = self._ring()
+        ring = self._ring_if_open() or self._ring()
         if ring is not None and (record := record_of(item)) is not None:
-            began = _perf()
-            wait_s = _wait_s(block, timeout)
-            found = _put_here(ring, record, wait_s)
+            wait_s = _HERE_S if block and timeout is None else _wait_s(block, timeout)
+            found = ring.put(record, False, wait_s > 0)
             if found == DONE:
                 return
+            began = _perf()
+            if found == FULL and wait_s > 0:
+                found = _put_soon(ring, record, wait_s)
+                if found == DONE:
+                    return
             if found == FULL and wait_s < _HERE_S:
                 raise _full(ring.limit, timeout if block else None)
             if timeout is not None and block:
@@ -209,11 +213,13 @@ class Queue(Generic[T]):
             Empty: There was none (in time).
             ValueError: `timeout` is negative.
         """
-        ring = self._ring()
+        ring = self._ring_if_open() or self._ring()
         if ring is not None:
+            wait_s = _HERE_S if block and timeout is None else _wait_s(block, timeout)
+            found = ring.get(False, wait_s > 0)
             began = _perf()
-            wait_s = _wait_s(block, timeout)
-            found = _get_here(ring, wait_s)
+            if found == EMPTY and wait_s > 0:
+                found = _get_soon(ring, wait_s)
             if type(found) is bytes:
                 item: T = unpack(found, None)
                 return item
@@ -397,26 +403,26 @@ def _wait_s(block: bool, timeout: float | None) -> float:
     return _HERE_S if timeout is None else min(timeout, _HERE_S)
 
 
-def _put_here(ring: SharedRing, record: bytes, wait_s: float) -> int:
-    """Put a record into a ring: DONE, FULL after this many seconds, or ASK."""
-    found = ring.put(record, waits=wait_s > 0)
+def _put_soon(ring: SharedRing, record: bytes, wait_s: float) -> int:
+    """Put a record into a ring that was full, as one that waits: DONE, FULL after this many seconds, or ASK."""
     end = _perf() + wait_s
-    while found == FULL and wait_s > 0:
+    while True:
         _wait(ring, ring.room, shared_ring.PUTTERS, wait_s)
         wait_s = end - _perf()
         found = ring.put(record, waited=True, waits=wait_s > 0)
-    return found
+        if found != FULL or wait_s <= 0:
+            return found
 
 
-def _get_here(ring: SharedRing, wait_s: float) -> bytes | int:
-    """Take a record out of a ring; EMPTY after this many seconds, or ASK."""
-    found = ring.get(waits=wait_s > 0)
+def _get_soon(ring: SharedRing, wait_s: float) -> bytes | int:
+    """Take a record out of a ring that was empty, as one that waits: EMPTY after this many seconds, or ASK."""
     end = _perf() + wait_s
-    while found == EMPTY and wait_s > 0:
+    while True:
         _wait(ring, ring.items, shared_ring.GETTERS, wait_s)
         wait_s = end - _perf()
         found = ring.get(waited=True, waits=wait_s > 0)
-    return found
+        if found != EMPTY or wait_s <= 0:
+            return found
 
 
 def _wait(ring: SharedRing, pipe: int, word: int, wait_s: float) -> None:
