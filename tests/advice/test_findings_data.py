@@ -231,3 +231,15 @@ def test_a_constructor_loads_its_class_no_more() -> None:
     script.get(*script.nodes)
     [draft] = closure(script.run(functions=[LargeFunction("Model", 1 << 28, 0.1, 0.0)]), Sources())
     assert [draft.run.nodes[n].work_s for n in range(3)] == pytest.approx([0.2, 0.2, 0.2])
+
+
+def test_without_spilling_a_task_waits_for_its_arguments_no_longer_than_others() -> None:
+    script = Script(cpus=1)
+    ends = [0.1, 0.2, 0.3]
+    nodes = [script.submit("use", 0.09, start_s=end - 0.09, lag_s=0.01, process=1) for end in ends]
+    nodes.append(script.submit("use", 0.09, start_s=0.8, lag_s=0.5, process=1))
+    script.get(*nodes)
+    run = script.run(spills=[(0.5, 0.15, 1 << 24, "spill"), (0.75, 0.2, 1 << 24, "restore")])
+    [draft] = spilling(run, Sources())
+    assert draft.run.nodes[3].lag_s == pytest.approx(0.15)
+    assert draft.run.nodes[2].lag_s == pytest.approx(0.01)

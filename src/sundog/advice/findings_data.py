@@ -419,20 +419,33 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
 
 
 def _without_disk(run: Run, overlap: Callable[[float, float], float]) -> list[RunNode]:
-    """Tasks without the time in which objects moved: as long as their like at other times, else what they computed."""
+    """Tasks without the time in which objects moved: as long as their like at other times, else what they computed.
+
+    Before its start a task waited for its arguments to come back, and for room: it starts as those at other times did.
+    """
     calm: dict[str, list[float]] = defaultdict(list)
+    lags: list[float] = []
     spent = {node.key: overlap(node.start_s, node.end_s) for node in run.nodes}
+    waited = {node.key: overlap(node.start_s - node.lag_s, node.start_s) for node in run.nodes}
     for node in run.nodes:
+        if not node.is_first and node.kind == TASK and not waited[node.key]:
+            lags.append(node.lag_s)
         if not spent[node.key] and not node.is_first:
             calm[node.name].append(node.work_s)
+    usual_s = median(lags) if len(lags) >= 2 else run.costs.idle_s
     found = []
     for node in run.nodes:
+        lag_s = node.lag_s
+        if waited[node.key] > 0 and not node.is_first:
+            lag_s = min(lag_s, max(usual_s, lag_s - waited[node.key]))
         if spent[node.key] > 0 and node.program is None:
             alike = calm[node.name]
             least = max(node.work_s * 0.02, min(node.cpu_s, node.work_s))
             if len(alike) >= 2:
                 least = min(least, median(alike))
-            found.append(with_(node, work_s=max(least, node.work_s - spent[node.key])))
+            found.append(with_(node, work_s=max(least, node.work_s - spent[node.key]), lag_s=lag_s))
+        elif lag_s < node.lag_s:
+            found.append(with_(node, lag_s=lag_s))
     return found
 
 

@@ -13,8 +13,8 @@ def encode(texts, dictionary):
 def main():
     ray.init()
     draw = random.Random(3)
-    dictionary = ray.put({f"word{n}": n for n in range(60_000)})
-    texts = [" ".join(f"word{draw.randrange(70_000)}" for _ in range(50)) for _ in range(1000)]
+    dictionary = ray.put({f"word{n}": n for n in range(250_000)})
+    texts = [" ".join(f"word{draw.randrange(300_000)}" for _ in range(50)) for _ in range(1000)]
     refs = []
     for first in range(0, len(texts), 50):
         refs.append(encode.remote(texts[first : first + 50], dictionary=dictionary))
