@@ -202,6 +202,7 @@ def _without_get(sources: Sources, site: str) -> str:
 # ---------------------------------------------------------------------- polling
 def polling(run: Run, sources: Sources) -> Iterator[Draft]:
     """The program sleeps in a loop until results are there: it wakes up later than they are."""
+    lines: dict[str, str] = {}  # the sleep behind each step
     for program in run.programs:
         sent: list[int] = []
         before, line = "", ""
@@ -213,7 +214,9 @@ def polling(run: Run, sources: Sources) -> Iterator[Draft]:
                 sent.append(op.node)
             end = op.at_s + op.seconds
             is_long = op.kind == COMPUTE and op.seconds >= _LEAST_POLL_S
-            at = _poll_line(sources, before) if is_long else ""
+            if is_long and before not in lines:
+                lines[before] = _poll_line(sources, before)
+            at = lines[before] if is_long else ""
             ended = [key for key in sent if op.at_s < run.nodes[key].end_s <= end] if at else []
             if ended:
                 late += end - max(run.nodes[key].end_s for key in ended)
@@ -261,11 +264,13 @@ def _loops_behind(source: Source, scope: ast.AST | None, line: int) -> Iterator[
     """The while loops of a function that do not end before a line; and those of the functions called from there on."""
     called: list[ast.AST] = []
     for node in ast.walk(scope or source.tree):
-        if source.function_of(node) is not scope or (getattr(node, "end_lineno", None) or 0) < line:
+        if not isinstance(node, ast.While | ast.Call) or (node.end_lineno or node.lineno) < line:
+            continue
+        if source.function_of(node) is not scope:
             continue
         if isinstance(node, ast.While):
             yield node
-        elif isinstance(node, ast.Call):
+        else:
             definition = source.definition(name_of(node.func) or "?")
             called += [definition] if definition is not None and definition is not scope else []
     for function in called:
