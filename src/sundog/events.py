@@ -71,7 +71,6 @@ HOLES_MAX = 16  # more than the number of threads that write at the same moment
 
 TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST, LEASE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 SITE, PACKET, READY, LEASED, RESULT, ARGUMENTS, MOVED, WAITED = 10, 11, 12, 13, 14, 15, 16, 17
-DEPS_RECORDED = 8  # the tasks that made the first arguments of a task are recorded, up to this many
 KIND_NAMES = {
     TASK: "task",
     CALL: "call",

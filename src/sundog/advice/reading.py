@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from sundog import events
+from sundog import event_facts, events
 from sundog.advice.contention import held_actors, power_of, untangle
 from sundog.advice.costs import costs_of, crews, set_lags, warm_ups
 from sundog.advice.programs import build_programs
@@ -274,7 +274,7 @@ class _RunReader:
             if node is None:
                 continue
             makers = [finder.of(task_id[:8], number) for number in numbers]
-            if len(numbers) >= events.DEPS_RECORDED:
+            if len(numbers) >= event_facts.DEPS_RECORDED:
                 makers += _further(finder, task_id[:8], numbers, ready[task_id])
             for maker in makers:
                 if maker is not None and maker.key != node.key and maker.end_s <= node.start_s + _LATE_S:

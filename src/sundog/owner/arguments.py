@@ -135,7 +135,7 @@ class Arguments:
         now = _time()
         if now - task.submit_s > _WAITED_S:
             own = task.id[:PROCESS_BYTES]
-            for oid in (task.deps or ())[: events.DEPS_RECORDED]:
+            for oid in (task.deps or ())[: event_facts.DEPS_RECORDED]:
                 maker = float(number_of(oid[:16])) if oid[:PROCESS_BYTES] == own else 0.0
                 self.basics.ring.write(events.READY, task.id, 0, maker, now, now)
         if task.waiter is not None:

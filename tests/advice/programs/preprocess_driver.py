@@ -20,6 +20,6 @@ if __name__ == "__main__":
     records = [f"Record #{n}: some text, with commas" * 2 for n in range(60)]
     refs = []
     for record in records:
-        text = clean(record)
-        refs.append(fit.remote(text))  # fault: driver-bound
+        text = clean(record)  # fault: serial-part
+        refs.append(fit.remote(text))
     print(sum(ray.get(refs)))
