@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sundog.store.segments import Location
     from sundog.wire.lanes import WireValue
 
+DEPS_RECORDED = 8  # the tasks that made the first arguments of a task are recorded, up to this many
 _WAITED = Struct("<16s8sddIHBB8sQ")
 _BLOCKED = Struct("<d16s16sII")
 _BLOCKED_AT = 96

@@ -149,3 +149,12 @@ def test_a_task_that_ran_inside_its_parent_waited_for_no_worker_and_shares_its_p
     assert (child.lag_s, parent.cpu_s) == (0.0, 0.5)
     child.process = 2
     assert own_children(script.nodes) == frozenset()
+
+
+def test_what_is_submitted_before_the_node_is_there_waits_for_it() -> None:
+    script = Script()
+    nodes = [script.submit("work", 1.0, start_s=0.3 + n * 0.01, process=n + 1) for n in range(2)]
+    set_lags(script.nodes, [], {}, 0.25)
+    assert [node.lag_s for node in nodes] == pytest.approx([0.05, 0.06])
+    costs = costs_of(script.nodes, [Program(0, 0.0, 5.0, script.ops)], 0.25)
+    assert (costs.first_s, costs.boot_s, costs.node_s) == pytest.approx((0.05, 0.06, 0.25))

@@ -93,3 +93,43 @@ def test_a_loop_that_sleeps_until_results_are_there_is_found_at_its_sleep(tmp_pa
 )
 def test_a_loop_that_does_not_wait_for_results_is_none(text: str, tmp_path: Path) -> None:
     assert not list(polling(polled(tmp_path / "prog.py", text).run(), Sources()))
+
+
+GATHERED = """import asyncio
+import sundog as ray
+async def main():
+    tables = await asyncio.gather(*[read.remote(x) for x in xs])
+    refs = [clean.remote(table, 3) for table in tables]
+    print(await asyncio.gather(*refs))
+"""
+
+
+def test_a_gather_whose_values_only_go_on_is_found_though_asyncio_awaits_them(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(GATHERED)
+    awaited = "/usr/lib/python3/asyncio/tasks.py:694 in _wrap_awaitable"
+    script = Script()
+    first = [script.submit("read", 0.5 if n else 2.0, site=f"{file}:4 in main.<listcomp>") for n in range(4)]
+    script.get(*first, site=awaited)
+    script.get(
+        *[script.submit("clean", 1.0, site=f"{file}:5 in main.<listcomp>") for _ in range(4)], site=awaited
+    )
+    [draft] = get_between_stages(script.run(), Sources())
+    assert draft.site == f"{file}:4"
+    assert "tables = [read.remote(x) for x in xs]" in draft.diff
+
+
+def test_a_loop_that_sleeps_in_a_function_called_behind_the_submission_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(
+        "import time\nimport sundog as ray\ndef collect(refs):\n    while refs:\n"
+        "        ready, refs = ray.wait(refs, timeout=0)\n        time.sleep(0.5)\n"
+        "def main():\n    collect([work.remote(x) for x in xs])\n"
+    )
+    script = Script()
+    nodes = [script.submit("work", 0.1, site=f"{file}:8 in main.<listcomp>") for _ in range(4)]
+    script.compute(0.5)
+    script.get(*nodes, site=f"{file}:5 in collect")
+    [draft] = polling(script.run(), Sources())
+    assert (draft.kind, draft.site) == ("polling", f"{file}:6")
+    assert play(draft.run).length_s == pytest.approx(0.1)

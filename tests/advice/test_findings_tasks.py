@@ -196,3 +196,20 @@ def test_workers_that_ran_one_task_each_leave_open_what_a_worker_does_once() -> 
     assert draft.best is not None
     assert play(draft.best).length_s == pytest.approx(0.5)
     assert play(draft.run).length_s == pytest.approx(2.0)
+
+
+def test_of_very_small_tasks_that_compute_a_loop_leaves_out_the_time_of_a_call() -> None:
+    script = Script(cpus=2, cores=2)
+    nodes = [script.submit("tiny", 2e-6, cpu_s=2e-6, site="/x.py:3 in main") for _ in range(1000)]
+    script.get(*nodes)
+    run = script.run()
+    _, heads = bundled(run, script.ops, [node.key for node in nodes], 500)
+    assert sum(node.work_s for node in heads) == pytest.approx(1000 * 0.8e-6)
+
+
+def test_small_tasks_that_wait_take_as_long_in_a_loop() -> None:
+    script = Script(cpus=2, cores=2)
+    nodes = [script.submit("tiny", 5e-5, cpu_s=2e-6, site="/x.py:3 in main") for _ in range(1000)]
+    script.get(*nodes)
+    _, heads = bundled(script.run(), script.ops, [node.key for node in nodes], 500)
+    assert sum(node.work_s for node in heads) == pytest.approx(0.05)

@@ -1,6 +1,6 @@
 """Reading: finding tasks by their numbers, folded ones too."""
 
-from sundog.advice.reading import Finder
+from sundog.advice.reading import Finder, _further
 from tests.advice.runs import Script
 
 
@@ -25,3 +25,20 @@ def test_a_folded_task_is_found_by_any_of_its_numbers() -> None:
     assert found is not None
     assert found.key == 1
     assert [node.key for node in finder.between(b"driver..", 5, 12)] == [0, 1]
+
+
+def test_makers_of_further_arguments_follow_at_the_same_distance_until_the_arguments_were_there() -> None:
+    script = Script()
+    for n in range(20):
+        script.submit("part", 0.1, start_s=0.1 * n)
+    finder = Finder(script.nodes)
+    found = _further(finder, b"driver..", [0, 2, 4], 1.31)
+    assert [node.key for node in found if node is not None] == [6, 8, 10, 12]
+
+
+def test_a_task_whose_recorded_makers_ended_last_has_no_further_ones() -> None:
+    script = Script()
+    for n in range(20):
+        script.submit("part", 0.1, start_s=0.1 * n)
+    assert not _further(Finder(script.nodes), b"driver..", [0, 2, 4], 0.5)
+    assert not _further(Finder(script.nodes), b"driver..", [0, 2, 3], 1.31)

@@ -4,7 +4,8 @@ import pytest
 
 from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Costs, Op, Run, with_
 from sundog.advice.simulator import play, totals
-from tests.advice.runs import Script, serial_gets
+from sundog.plain import replaced
+from tests.advice.runs import FREE, Script, serial_gets
 
 
 def test_a_run_that_is_not_changed_takes_as_long_as_it_did() -> None:
@@ -224,3 +225,35 @@ def test_a_worker_that_waits_runs_what_it_waits_for_before_tasks_that_came_earli
     assert played.starts[inners[0].key] == pytest.approx(0.1)
     assert played.starts[outers[1].key] == pytest.approx(0.3)
     assert played.length_s == pytest.approx(0.6)
+
+
+def test_no_worker_starts_before_the_node() -> None:
+    script = Script(cpus=2)
+    nodes = [script.submit("work", 1.0, lag_s=0.25, is_first=True) for _ in range(2)]
+    script.get(*nodes)
+    run = script.run(costs=replaced(FREE, node_s=0.5))
+    assert play(run).length_s == pytest.approx(1.75)
+
+
+def test_a_worker_that_is_wanted_late_does_not_wait_for_the_node() -> None:
+    script = Script(cpus=2)
+    script.compute(2.0)
+    script.get(script.submit("work", 1.0, lag_s=0.25, is_first=True))
+    assert play(script.run(costs=replaced(FREE, node_s=0.5))).length_s == pytest.approx(3.25)
+
+
+def test_an_actor_that_the_run_did_not_have_does_not_start_before_the_node() -> None:
+    script = Script()
+    script.create("A", b"a")
+    script.get(script.call("A.f", 1.0, b"a"))
+    run = script.run(costs=replaced(FREE, node_s=0.5, create_s=0.25))
+    fresh = run.changed([with_(run.nodes[0], lag_s=-1.0)])
+    assert play(fresh).length_s == pytest.approx(1.75)
+
+
+def test_a_second_worker_that_the_run_did_not_have_starts_beside_the_first() -> None:
+    script = Script(cpus=1)
+    nodes = [script.submit("work", 1.0, lag_s=0.25 * (n == 0), is_first=n == 0) for n in range(2)]
+    script.get(*nodes)
+    run = script.run(costs=replaced(FREE, node_s=0.5, boot_s=0.1, first_s=0.25), cpus=2.0)
+    assert play(run).length_s == pytest.approx(1.75)

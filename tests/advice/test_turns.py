@@ -38,6 +38,7 @@ def needs(tmp_path: Path, text: str, **others: str) -> bool:
         "for x in xs:\n    out += one(x)",
         "class A:\n    def fit(self):\n        for x in xs:\n            s = ray.get(f.remote(self.data, x))\n"
         "            self.note(s)\n    def note(self, s):\n        self.results.append(s)",
+        "while len(out) < 9:\n    r = ray.get(f.remote(n))\n    out.append(r)\n    n += 1",
         "for e in range(3):\n    total = 0\n    for s in shards:\n        total += ray.get(g.remote(s, w))\n"
         "    w = w - total",
     ],
@@ -55,6 +56,9 @@ def test_turns_that_only_collect_do_not_need_each_other(tmp_path: Path, text: st
         "for x in xs:\n    params = step(ray.get(f.remote(params)))",
         "for x in xs:\n    if ray.get(f.remote(x)):\n        break",
         "while not done:\n    done = ray.get(f.remote(1))",
+        "while len(good) < 9:\n    r = ray.get(f.remote(n))\n    if r > 0:\n        good.append(r)\n    n += 1",
+        "while len(good) < 9:\n    r = ray.get(f.remote(n))\n    if r < 0:\n"
+        "        continue\n    good.append(r)",
         "for x in xs:\n    grads = ray.get([f.remote(model.w) for _ in ys])\n    model.w = model.w - mean(grads)",
         "for x in xs:\n    r = ray.get(f.remote(seen))\n    seen.append(r)",
         "for _ in xs:\n    x = opt.ask()\n    y = ray.get(f.remote(x))\n    opt.tell(x, y)",

@@ -23,8 +23,14 @@ GET_SHARE = 0.2  # getting a ready result takes this share of the time that subm
 SUBMIT_MOST_S = 2e-4  # a longer time before a submission is the program's own work
 
 
-def costs_of(nodes: Sequence[RunNode], programs: Sequence[Program]) -> Costs:
-    """Medians of what was measured; defaults where a run shows none."""
+def costs_of(nodes: Sequence[RunNode], programs: Sequence[Program], node_s: float = 0.0) -> Costs:
+    """Medians of what was measured; defaults where a run shows none.
+
+    Args:
+        nodes: all tasks.
+        programs: the drivers.
+        node_s: when the node was there.
+    """
     usual = Costs()
     boots: list[float] = []
     idles: list[float] = []
@@ -41,7 +47,7 @@ def costs_of(nodes: Sequence[RunNode], programs: Sequence[Program]) -> Costs:
         own.sort(key=lambda node: node.start_s)
         reach = -1.0
         for position, node in enumerate(own):
-            lag = node.start_s - node.submit_s
+            lag = node.start_s - max(node.submit_s, node_s)
             if position == 0 and node.kind == TASK:
                 if node is not first:
                     boots.append(min(lag, node.lag_s) if node.lag_s > 0 else lag)
@@ -53,7 +59,7 @@ def costs_of(nodes: Sequence[RunNode], programs: Sequence[Program]) -> Costs:
             reach = max(reach, node.end_s)
     wakes, gaps = _of_programs(nodes, programs)
     create = [node.lag_s for node in nodes if node.kind == CREATE]
-    first_s = first.start_s - first.submit_s if first is not None else usual.first_s
+    first_s = first.start_s - max(first.submit_s, node_s) if first is not None else usual.first_s
     return Costs(
         boot_s=_middle(boots, max(_BOOT_S, first_s / 10) if first is not None else _BOOT_S),
         boot_cpu_s=0.0 if boots else _BOOT_CPU_S,
@@ -64,6 +70,7 @@ def costs_of(nodes: Sequence[RunNode], programs: Sequence[Program]) -> Costs:
         wake_s=_middle(wakes, usual.wake_s),
         create_s=_middle(create, usual.create_s),
         ready_s=min((node.start_s for node in nodes if node.start_s > 0), default=READY_S),
+        node_s=node_s,
         submit_s=min(_middle(gaps, usual.submit_s), SUBMIT_MOST_S),
     )
 
@@ -177,13 +184,16 @@ def _set_inside(nodes: Sequence[RunNode]) -> None:
             )  # the processor time of tasks inside is measured with it
 
 
-def set_lags(nodes: Sequence[RunNode], programs: Sequence[Program], room: Mapping[str, float]) -> None:
+def set_lags(
+    nodes: Sequence[RunNode], programs: Sequence[Program], room: Mapping[str, float], node_s: float = 0.0
+) -> None:
     """What each start and each wake-up took when nothing was in its way any more.
 
     Args:
         nodes: all tasks.
         programs: the drivers.
         room: what the session has of each resource.
+        node_s: when the node was there: no worker could start before.
     """
     by_process: dict[int, list[tuple[float, float, RunNode]]] = defaultdict(list)
     for node in nodes:
@@ -201,7 +211,9 @@ def set_lags(nodes: Sequence[RunNode], programs: Sequence[Program], room: Mappin
             if (
                 node.count == 1 and start == node.start_s
             ):  # folded tasks are left out: they began while others of them ran
-                ready = max([node.submit_s, *(nodes[each].end_s + node.delay_s for each in node.deps)])
+                ready = max(
+                    [node.submit_s, node_s, *(nodes[each].end_s + node.delay_s for each in node.deps)]
+                )
                 if node.kind == CALL:
                     ready = min(start, max(ready, made.get(node.actor, ready)))
                 node.is_first = position == 0

@@ -9,6 +9,7 @@ import ast
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from statistics import median
 
 from sundog.advice import mending
@@ -22,6 +23,9 @@ _TIMES = 3
 _LARGE_BYTES = 1 << 17
 _MIB = 1 << 20
 _ARRAY_BYTES_PER_S = 400e6  # data that are pickled faster are mostly arrays or bytes
+_LOADED_SHARE = (
+    0.5  # loading a class with its data takes at most this share of the time that pickling it takes
+)
 _SENT_MOST = 5.0  # sending a function takes at most so many times as long as pickling it
 _START_S = 0.02  # of a worker that the node has begun to start already
 _THRASH_S = 0.03  # moves of an object within this time belong together
@@ -182,6 +186,11 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
             until = first.submit_s - at_s
             seconds = until if seconds < until < _SENT_MOST * seconds else seconds
             saved[first.key] = saved.get(first.key, 0.0) + seconds
+        _add_sending(run, saved, nodes, [at_s for _, _, at_s in rows])
+        at_s = min(row[2] for row in rows)
+        first = next((node for node in nodes if node.submit_s >= at_s - 1e-6), nodes[0])
+        # The put that replaces it copies the value once, and waits for the session if it is the first thing.
+        saved[first.key] -= median(row[1] for row in rows) + max(0.0, run.costs.node_s - at_s)
         lighter, sent = _lighter(run, nodes, [at_s for _, _, at_s in rows])
         workers = len({node.process for node in nodes})
         site, captured = _definition(sources, name, nodes[0].site)
@@ -189,7 +198,9 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
         words = f"Store the value once and pass the ref: ref = put({captured or 'value'}); {name}.remote(ref, ...)."
         if size > _ARRAY_BYTES_PER_S * (1.0 - run.others) * pickling / len(rows):
             resent_s = 2 * max(row[1] for row in rows)  # a class is pickled and sent with each actor
-            changed = _quicker_creations(_quicker_submits(run, saved), nodes, resent_s).changed(lighter)
+            changed = _quicker_creations(_quicker_submits(run, saved), nodes, resent_s).changed(
+                _unloaded(lighter, nodes, _LOADED_SHARE * median(row[1] for row in rows))
+            )
         else:  # for many Python objects: each task that takes the ref unpickles them
             changed = _few_tasks(run, nodes)
             words += (
@@ -235,6 +246,36 @@ def _few_tasks(run: Run, nodes: list[RunNode]) -> Run:
     return plain
 
 
+def _add_sending(run: Run, saved: dict[int, float], nodes: list[RunNode], made: list[float]) -> None:
+    """Add what the program's submissions of a function took longer while the function was being sent to workers.
+
+    Args:
+        run: the run.
+        saved: the time saved before submissions, to add to.
+        nodes: the tasks of the function.
+        made: when it was pickled.
+    """
+    times = sorted(made)
+    keys = {node.key for node in nodes}
+    until: dict[int, float] = {}  # of each definition: when the last worker began to run it
+    seen: set[tuple[int, int]] = set()
+    for node in sorted(nodes, key=lambda node: node.start_s):
+        number = bisect_right(times, node.submit_s + 1e-6)
+        if (number, node.process) not in seen:
+            seen.add((number, node.process))
+            until[number] = node.start_s
+    gaps: list[tuple[int, float, float]] = []
+    for _, ops in run.owners():
+        for before, op in pairwise(ops):
+            if op.kind == SUBMIT and op.node in keys and before.kind == COMPUTE and op.node not in saved:
+                gaps.append((op.node, before.seconds, before.at_s))
+    usual = median(gap for _, gap, _ in gaps) if gaps else 0.0
+    for key, gap, at_s in gaps:
+        number = bisect_right(times, run.nodes[key].submit_s + 1e-6)
+        if gap > usual and at_s < until.get(number, 0.0):
+            saved[key] = gap - usual
+
+
 def _lighter(run: Run, nodes: list[RunNode], made: list[float]) -> tuple[list[RunNode], float]:
     """The first tasks of the function in each worker, without the wait for the function; and that wait in all.
 
@@ -261,6 +302,17 @@ def _lighter(run: Run, nodes: list[RunNode], made: list[float]) -> tuple[list[Ru
             sent += node.lag_s - target if node.key in keys else 0.0
             out.append(with_(node, lag_s=target))
     return out, sent
+
+
+def _unloaded(lighter: list[RunNode], nodes: list[RunNode], most_s: float) -> list[RunNode]:
+    """The same with constructors that load no large class: that is in the time of a constructor."""
+    made = {node.key: node for node in nodes if node.kind == CREATE}
+    made.update({node.key: node for node in lighter if node.key in made})
+    least_s = min([most_s, *(min(node.work_s, node.cpu_s) for node in made.values())])
+    return [
+        *(node for node in lighter if node.key not in made),
+        *(with_(node, work_s=node.work_s - least_s, cpu_s=node.cpu_s - least_s) for node in made.values()),
+    ]
 
 
 def _quicker_creations(run: Run, nodes: list[RunNode], most_s: float) -> Run:
@@ -367,20 +419,33 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
 
 
 def _without_disk(run: Run, overlap: Callable[[float, float], float]) -> list[RunNode]:
-    """Tasks without the time in which objects moved: as long as their like at other times, else what they computed."""
+    """Tasks without the time in which objects moved: as long as their like at other times, else what they computed.
+
+    Before its start a task waited for its arguments to come back, and for room: it starts as those at other times did.
+    """
     calm: dict[str, list[float]] = defaultdict(list)
+    lags: list[float] = []
     spent = {node.key: overlap(node.start_s, node.end_s) for node in run.nodes}
+    waited = {node.key: overlap(node.start_s - node.lag_s, node.start_s) for node in run.nodes}
     for node in run.nodes:
+        if not node.is_first and node.kind == TASK and not waited[node.key]:
+            lags.append(node.lag_s)
         if not spent[node.key] and not node.is_first:
             calm[node.name].append(node.work_s)
+    usual_s = median(lags) if len(lags) >= 2 else run.costs.idle_s
     found = []
     for node in run.nodes:
+        lag_s = node.lag_s
+        if waited[node.key] > 0 and not node.is_first:
+            lag_s = min(lag_s, max(usual_s, lag_s - waited[node.key]))
         if spent[node.key] > 0 and node.program is None:
             alike = calm[node.name]
             least = max(node.work_s * 0.02, min(node.cpu_s, node.work_s))
             if len(alike) >= 2:
                 least = min(least, median(alike))
-            found.append(with_(node, work_s=max(least, node.work_s - spent[node.key])))
+            found.append(with_(node, work_s=max(least, node.work_s - spent[node.key]), lag_s=lag_s))
+        elif lag_s < node.lag_s:
+            found.append(with_(node, lag_s=lag_s))
     return found
 
 

@@ -14,6 +14,7 @@ from sundog.advice.turns import name_of
 
 _LEAST_NODES = 2
 _LEAST_POLL_S = 0.02
+_ASYNCIO = "asyncio/tasks.py"
 _PASSED_THROUGH = ("zip", "enumerate", "list", "tuple", "sorted", "reversed")
 
 
@@ -27,7 +28,7 @@ def get_between_stages(run: Run, sources: Sources) -> Iterator[Draft]:
             if not pairs:
                 ops.append(op)
                 continue
-            waits.append(op)
+            waits.append(op_with(op, site=_site_of(run, sources, program.ops, position)))
             later |= set(pairs)
             changed = changed.changed(
                 with_(changed.nodes[after], deps=(*changed.nodes[after].deps, before))
@@ -62,7 +63,7 @@ def _passed_on(run: Run, sources: Sources, ops: list[Op], position: int) -> dict
     wait = ops[position]
     if wait.kind != WAIT or wait.is_wait or len(wait.nodes) < _LEAST_NODES or not wait.site:
         return {}
-    found = sources.at(wait.site)
+    found = sources.at(_site_of(run, sources, ops, position))
     lines = _lines_that_take(found[0], found[1].line) if found is not None else ()
     if not lines or found is None:
         return {}
@@ -76,13 +77,36 @@ def _passed_on(run: Run, sources: Sources, ops: list[Op], position: int) -> dict
     return dict(zip(after, wait.nodes)) if len(after) == len(wait.nodes) else {}
 
 
+def _site_of(run: Run, sources: Sources, ops: list[Op], position: int) -> str:
+    """The line of a wait; of refs that asyncio awaits, that of the last `gather` before what follows."""
+    site = ops[position].site
+    place = place_of(site)
+    after = next((op for op in ops[position + 1 :] if op.kind == SUBMIT), None)
+    if place is None or not place.file.endswith(_ASYNCIO) or after is None:
+        return site
+    found = sources.at(run.nodes[after.node].site)
+    if found is None:
+        return site
+    source, there = found
+    own = next(iter(source.on(there.line)), None)
+    scope = source.function_of(own) if own is not None else None
+    lines = [
+        call.lineno
+        for node in ast.walk(scope or source.tree)
+        if isinstance(node, ast.Await) and node.lineno < there.line
+        for call in _gathers(source, node.lineno)
+    ]
+    return f"{source.file}:{max(lines)}" if lines else site
+
+
 def _got(source: Source, line: int) -> tuple[ast.Call, ast.Assign] | None:
     """The get of a line whose result gets a name, and nothing else."""
-    for get in source.calls(line, "get"):
+    for get in (*source.calls(line, "get"), *_gathers(source, line)):
         statement = source.statement_of(get)
         if (
             isinstance(statement, ast.Assign)
-            and statement.value is get
+            and statement.value in (get, source.parents[get])
+            and isinstance(statement.value, ast.Call | ast.Await)
             and len(statement.targets) == 1
             and isinstance(statement.targets[0], ast.Name)
             and len(get.args) == 1
@@ -90,6 +114,19 @@ def _got(source: Source, line: int) -> tuple[ast.Call, ast.Assign] | None:
         ):
             return get, statement
     return None
+
+
+def _gathers(source: Source, line: int) -> list[ast.Call]:
+    """The `gather(*refs)` of a line that awaits it."""
+    return [
+        node.value
+        for node in source.on(line)
+        if isinstance(node, ast.Await)
+        and isinstance(node.value, ast.Call)
+        and name_of(node.value.func) == "gather"
+        and len(node.value.args) == 1
+        and isinstance(node.value.args[0], ast.Starred)
+    ]
 
 
 def _lines_that_take(source: Source, line: int) -> range:
@@ -155,13 +192,17 @@ def _without_get(sources: Sources, site: str) -> str:
         return ""
     source = found[0]
     get, statement = got
-    line = source.replaced(get, source.segment(get.args[0]), statement)
+    refs = get.args[0].value if isinstance(get.args[0], ast.Starred) else get.args[0]
+    if not isinstance(refs, ast.List | ast.ListComp | ast.Name):
+        return ""  # what a generator gives can be passed on once only
+    line = source.replaced(statement.value, source.segment(refs), statement)
     return source.diff([(statement.lineno, statement.lineno, [line])]) if line is not None else ""
 
 
 # ---------------------------------------------------------------------- polling
 def polling(run: Run, sources: Sources) -> Iterator[Draft]:
     """The program sleeps in a loop until results are there: it wakes up later than they are."""
+    lines: dict[str, str] = {}  # the sleep behind each step
     for program in run.programs:
         sent: list[int] = []
         before, line = "", ""
@@ -173,7 +214,9 @@ def polling(run: Run, sources: Sources) -> Iterator[Draft]:
                 sent.append(op.node)
             end = op.at_s + op.seconds
             is_long = op.kind == COMPUTE and op.seconds >= _LEAST_POLL_S
-            at = _poll_line(sources, before) if is_long else ""
+            if is_long and before not in lines:
+                lines[before] = _poll_line(sources, before)
+            at = lines[before] if is_long else ""
             ended = [key for key in sent if op.at_s < run.nodes[key].end_s <= end] if at else []
             if ended:
                 late += end - max(run.nodes[key].end_s for key in ended)
@@ -204,10 +247,8 @@ def _poll_line(sources: Sources, site: str) -> str:
         return ""
     source, place = found
     scope = _function_at(source, place.line)
-    for loop in ast.walk(scope or source.tree):
-        if not isinstance(loop, ast.While) or source.function_of(loop) is not scope:
-            continue
-        if place.line > (loop.end_lineno or loop.lineno) or not _looks(source, loop):
+    for loop in _loops_behind(source, scope, place.line):
+        if not _looks(source, loop):
             continue
         if source.remotes(loop):
             continue  # a loop that submits may sleep on purpose, so as not to submit too fast
@@ -217,6 +258,23 @@ def _poll_line(sources: Sources, site: str) -> str:
         if sleeps:
             return f"{source.file}:{sleeps[0].lineno}"
     return ""
+
+
+def _loops_behind(source: Source, scope: ast.AST | None, line: int) -> Iterator[ast.While]:
+    """The while loops of a function that do not end before a line; and those of the functions called from there on."""
+    called: list[ast.AST] = []
+    for node in ast.walk(scope or source.tree):
+        if not isinstance(node, ast.While | ast.Call) or (node.end_lineno or node.lineno) < line:
+            continue
+        if source.function_of(node) is not scope:
+            continue
+        if isinstance(node, ast.While):
+            yield node
+        else:
+            definition = source.definition(name_of(node.func) or "?")
+            called += [definition] if definition is not None and definition is not scope else []
+    for function in called:
+        yield from (node for node in ast.walk(function) if isinstance(node, ast.While))
 
 
 def _function_at(source: Source, line: int) -> ast.AST | None:

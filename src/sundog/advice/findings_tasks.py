@@ -18,6 +18,9 @@ from sundog.plain import replaced
 
 MANY = 50
 SMALL_S = 0.005
+_TINY_S = 1e-4
+_CALL_S = 1.2e-6  # the recorded time of a task that does nothing. Measured on two cores of 2.5 GHz.
+_LEAST_LEFT = 0.05
 SHARE = 0.5  # the runtime must take at least this share of a small task's time
 _STRAGGLER = 2.5
 _ROOM = 1.25
@@ -95,11 +98,12 @@ def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list
         heads[key] = head
         room -= run.nodes[key].count
     nodes: dict[int, RunNode] = {}
+    own_work = _in_a_loop(run, keys)
     for key, first in heads.items():
         if first not in nodes:
             nodes[first] = with_(run.nodes[first], work_s=0.0, cpu_s=0.0, deps=())
-        nodes[first].work_s += run.nodes[key].work_s
-        nodes[first].cpu_s += run.nodes[key].cpu_s
+        nodes[first].work_s += own_work.get(key, run.nodes[key].work_s)
+        nodes[first].cpu_s += own_work.get(key, run.nodes[key].cpu_s)
     out: list[Op] = []
     between = False
     own_s = _own_time(ops, group)
@@ -127,6 +131,25 @@ def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list
         last = max(position for position, op in enumerate(out) if op.kind == SUBMIT and op.node in group)
         out.insert(last + 1, Op(WAIT, nodes=tuple(nodes)))
     return _with_fewer_results(run, ops, out, heads), list(nodes.values())
+
+
+def _in_a_loop(run: Run, keys: list[int]) -> dict[int, float]:
+    """What very small tasks that compute take in a loop within one task: their processor time less that of a call.
+
+    Of a task that is done in a microsecond, the recorded time is mostly the worker's own: it begins before the
+    arguments are taken and ends behind the result. Empty for other tasks.
+    """
+    each_s = sorted(run.nodes[key].work_s / run.nodes[key].count for key in keys)
+    work, used = sum(run.nodes[key].work_s for key in keys), sum(run.nodes[key].cpu_s for key in keys)
+    if each_s[len(each_s) // 2] > _TINY_S or used < _COMPUTES * work:
+        return {}
+    call_s = min(_CALL_S, each_s[len(each_s) // 20])
+    found = {}
+    for key in keys:
+        node = run.nodes[key]
+        took = min(node.work_s, node.cpu_s)
+        found[key] = max(_LEAST_LEFT * took, took - call_s * node.count)
+    return found
 
 
 def _with_fewer_results(run: Run, before: list[Op], after: list[Op], heads: Mapping[int, int]) -> list[Op]:

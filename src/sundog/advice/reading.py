@@ -13,8 +13,9 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
-from sundog import events
+from sundog import event_facts, events
 from sundog.advice.contention import held_actors, power_of, untangle
 from sundog.advice.costs import costs_of, crews, set_lags, warm_ups
 from sundog.advice.programs import build_programs
@@ -92,13 +93,14 @@ class _RunReader:
         for copy in copies:  # the recorded time of submission is before the copy of the arguments
             if copy.node >= 0:
                 self.nodes[copy.node].submit_s = min(self.nodes[copy.node].start_s, copy.at_s + copy.seconds)
-        self._read_deps(finder)
+        self._read_deps(finder, began)
         spans = self._spans(began)
         programs = self._programs(jobs, began, ended)
         build_programs(programs, self.nodes, spans, finder, {v: k for k, v in self.by_id.items()}, merge > 1)
         machine = self._machine()
+        node_s = self._node_s(began)
         room = {**machine.resources, **crews(self.nodes)}
-        set_lags(self.nodes, programs, {**room, "CPU": machine.cpus})
+        set_lags(self.nodes, programs, {**room, "CPU": machine.cpus}, node_s)
         self._read_loads(programs)
         power = power_of(self.nodes, programs, machine.cores)
         untangle(self.nodes, programs, machine.cores)
@@ -116,7 +118,7 @@ class _RunReader:
             programs=programs,
             copies=copies,
             functions=self._functions(began),
-            costs=costs_of(self.nodes, programs),
+            costs=costs_of(self.nodes, programs, node_s),
             concurrent=frozenset(concurrent),
             held=held_actors(self.nodes, frozenset(concurrent)),
             replicas=self._replicas(),
@@ -258,20 +260,27 @@ class _RunReader:
             node.end_s -= began
             node.runs = tuple((start - began, end - began, process) for start, end, process in node.runs)
 
-    def _read_deps(self, finder: Finder) -> None:
+    def _read_deps(self, finder: Finder, began: float) -> None:
         found: dict[int, set[int]] = defaultdict(set)
-        for task_id, number in self.index.rows("SELECT task_id, made_by FROM ready WHERE made_by > 0"):
+        rows: dict[bytes, list[int]] = defaultdict(list)
+        ready: dict[bytes, float] = {}
+        for task_id, ready_s, number in self.index.rows(
+            "SELECT task_id, ready_s, made_by FROM ready WHERE made_by > 0"
+        ):
+            rows[task_id].append(number)
+            ready[task_id] = ready_s - began
+        for task_id, numbers in rows.items():
             node = finder.of(task_id[:8], number_of(task_id))
-            maker = finder.of(task_id[:8], number)
-            if (
-                node is not None
-                and maker is not None
-                and maker.key != node.key
-                and maker.end_s <= node.start_s + _LATE_S
-            ):
-                found[node.key].add(maker.key)
-        for key, makers in found.items():
-            self.nodes[key].deps = tuple(sorted(makers))
+            if node is None:
+                continue
+            makers = [finder.of(task_id[:8], number) for number in numbers]
+            if len(numbers) >= event_facts.DEPS_RECORDED:
+                makers += _further(finder, task_id[:8], numbers, ready[task_id])
+            for maker in makers:
+                if maker is not None and maker.key != node.key and maker.end_s <= node.start_s + _LATE_S:
+                    found[node.key].add(maker.key)
+        for key, makers_ in found.items():
+            self.nodes[key].deps = tuple(sorted(makers_))
 
     # ------------------------------------------------------------------ drivers, gets, copies
     def _jobs(self) -> dict[bytes, dict[str, object]]:
@@ -298,6 +307,12 @@ class _RunReader:
         if self.opened.is_live and len(ends) < len(jobs):
             return began, max(self.now, began)
         return began, max([*ends, last or began, began])
+
+    def _node_s(self, began: float) -> float:
+        """When the node knew of the first driver: init() returns before that, and no worker starts before that."""
+        met = self.index.one("SELECT min(at_s) FROM facts WHERE kind = 'job'")
+        first = min((node.start_s for node in self.nodes if node.process), default=0.0)
+        return max(0.0, min(met - began, first)) if met is not None else 0.0
 
     def _programs(self, jobs: Mapping[bytes, JsonMapping], began: float, ended: float) -> list[Program]:
         found = []
@@ -474,6 +489,27 @@ class Finder:
             start -= 1
         for each in range(start, bisect_right(numbers, last)):
             yield own[each]
+
+
+def _further(finder: Finder, owner: bytes, numbers: list[int], ready_s: float) -> list[RunNode | None]:
+    """Makers of arguments behind those that are recorded, of a task that takes many.
+
+    Where the arguments were there later than the recorded makers had ended, tasks of the same function made the others,
+    at the same distance from one to the next.
+    """
+    known = [node for number in numbers if (node := finder.of(owner, number)) is not None]
+    steps = {after - before for before, after in pairwise(numbers)}
+    if len(steps) != 1 or not known or max(node.end_s for node in known) >= ready_s - _LATE_S:
+        return []
+    step, number, name = steps.pop(), numbers[-1], known[-1].name
+    found: list[RunNode | None] = []
+    while step > 0:
+        number += step
+        node = finder.of(owner, number)
+        if node is None or node.name != name or node.end_s > ready_s + _LATE_S:
+            break
+        found.append(node)
+    return found
 
 
 def _resources(lease: str) -> Mapping[str, float]:

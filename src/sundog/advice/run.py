@@ -133,6 +133,7 @@ class Costs:
     create_s: float = 0.05  # until the constructor of an actor begins
     submit_s: float = 0.00005  # of the driver, for each submission
     ready_s: float = 0.0  # when the first worker of the session was there, as far as the run shows
+    node_s: float = 0.0  # when the node was there, and could start workers; 0: unknown, or from the start
     boot_cpu_s: float = 0.0  # processor time of a new worker besides `boot_s`, if the run shows no such start
 
 

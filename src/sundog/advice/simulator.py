@@ -358,9 +358,9 @@ class _Player:
             if (
                 node.lag_s < 0
             ):  # a worker that the run did not have: its process has to start, beside the others
-                self.at(now + lag, partial(self._boot, partial(self._run, node, 0.0)))
+                self.at(now + self._from_node(now, lag), partial(self._boot, partial(self._run, node, 0.0)))
                 return
-            lag = max(lag, min(costs.ready_s, READY_S) - now)
+            lag = self._from_node(now, lag)
             if self.ready_at < 0:
                 self.ready_at = now + lag
             self.at(now + lag, partial(self._run, node, 0.0))
@@ -372,6 +372,13 @@ class _Player:
             self._start_workers(now)
 
     # ------------------------------------------------------------------ workers
+    def _from_node(self, now: float, lag: float) -> float:
+        """How long a worker takes to start: the node, that starts it, may have to start first."""
+        costs = self.run.costs
+        if costs.node_s:
+            return max(0.0, costs.node_s - now) + lag
+        return max(lag, min(costs.ready_s, READY_S) - now)
+
     def _given(self, node: RunNode, now: float) -> None:
         """A worker that has run tasks takes this one."""
         lag, extra = node.lag_s, 0.0
@@ -387,16 +394,16 @@ class _Player:
             is_new = self.boots >= len(self.lags)  # a worker that the run did not have
             if is_new and self.starting >= _STARTING * self.run.cores:
                 return  # what the others waited for their turn is in their recorded time
-            # There is no worker before the session's first one.
-            lag = max(costs.boot_s, self.ready_at - now) if is_new else self.lags[self.boots]
-            lag = max(lag, min(costs.ready_s, READY_S) - now)
+            lag = self._from_node(now, costs.boot_s if is_new else self.lags[self.boots])
+            if is_new:  # there is no worker before the session's first one
+                lag = max(lag, self.ready_at - now)
             self.starting += 1
             self.boots += 1
             if is_new and costs.boot_cpu_s and self.ready_at >= 0:
                 self.at(now + lag, partial(self._boot, self._started))
                 continue
             if self.ready_at < 0:
-                lag = max(lag, costs.first_s) if is_new else lag
+                lag = max(lag, self._from_node(now, costs.first_s)) if is_new else lag
                 self.ready_at = now + lag
             self.at(now + lag - min(lag, BOOT_MOST_S), partial(self._crowd, 1.0))
             self.at(now + lag, partial(self._crowd, -1.0))

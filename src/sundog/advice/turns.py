@@ -105,6 +105,10 @@ def names_in(node: ast.AST | Iterable[ast.AST]) -> set[str]:
     return found
 
 
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def _is_self(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
 
@@ -233,7 +237,40 @@ class _Flow:
             elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
                 if not names_in(statement.value) & old - known:
                     known |= targets_of(statement)
-        return isinstance(self.loop, ast.While) and self.is_tainted(self.loop.test)
+        return (
+            isinstance(self.loop, ast.While)
+            and self.is_tainted(self.loop.test)
+            and not self._only_counts(self.loop)
+        )
+
+    def _only_counts(self, loop: ast.While) -> bool:
+        """Whether a loop asks only how many results it has, in lists that grow by one in each turn."""
+        lengths = [
+            node.args[0].id
+            for node in ast.walk(loop.test)
+            if isinstance(node, ast.Call)
+            and name_of(node.func) == "len"
+            and len(node.args) == 1
+            and isinstance(node.args[0], ast.Name)
+        ]
+        if set(lengths) < names_in(loop.test) & self.tainted or any(
+            node in self.gets for node in ast.walk(loop.test)
+        ):
+            return False
+        always = [each for each in loop.body if isinstance(each, ast.Expr)]
+        for name in lengths:
+            told = [node for each in loop.body for node in ast.walk(each) if _is_name(node, name)]
+            grown = [
+                each.value.func.value
+                for each in always
+                if isinstance(each.value, ast.Call)
+                and isinstance(each.value.func, ast.Attribute)
+                and each.value.func.attr == "append"
+                and _is_name(each.value.func.value, name)
+            ]
+            if not grown or told != grown:
+                return False
+        return not any(isinstance(node, ast.Continue) for each in loop.body for node in ast.walk(each))
 
 
 def turns_need_each_other(turns: Turns) -> bool:

@@ -28,7 +28,6 @@ __tracebackhide__ = True  # pytest folds the frames of this file
 
 _time = time.time
 _REF = ObjectRef
-_DEPS_RECORDED = 8  # the tasks that made the first arguments are recorded, up to this many
 _WAITED_S = 1e-4  # a shorter wait for arguments is not recorded
 
 
@@ -136,7 +135,7 @@ class Arguments:
         now = _time()
         if now - task.submit_s > _WAITED_S:
             own = task.id[:PROCESS_BYTES]
-            for oid in (task.deps or ())[:_DEPS_RECORDED]:
+            for oid in (task.deps or ())[: event_facts.DEPS_RECORDED]:
                 maker = float(number_of(oid[:16])) if oid[:PROCESS_BYTES] == own else 0.0
                 self.basics.ring.write(events.READY, task.id, 0, maker, now, now)
         if task.waiter is not None:

@@ -1,0 +1,24 @@
+"""One task for each cell of a grid."""
+
+import sundog as ray
+
+
+@ray.remote
+def escape(x, y):
+    z = c = complex(x, y)
+    for n in range(40):
+        if abs(z) > 2:
+            return n
+        z = z * z + c
+    return 40
+
+
+def main():
+    ray.init()
+    grid = [(i / 40 - 2, j / 30 - 1) for i in range(120) for j in range(60)]
+    counts = ray.get([escape.remote(x, y) for x, y in grid])  # fault: tasks-too-small
+    print(sum(counts))
+
+
+if __name__ == "__main__":
+    main()

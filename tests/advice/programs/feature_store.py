@@ -1,0 +1,28 @@
+"""One feature store is asked by all trainers."""
+
+import numpy as np
+
+import sundog as ray
+
+
+@ray.remote
+class FeatureStore:
+    def __init__(self, rows):
+        self.rows = np.random.default_rng(1).random((rows, 50))
+
+    def neighbours(self, row):
+        distance = np.zeros(len(self.rows))
+        for column in range(50):
+            distance += (self.rows[:, column] - self.rows[row, column]) ** 2
+        return np.argsort(distance)[:10]
+
+
+def main():
+    ray.init()
+    store = FeatureStore.remote(40_000)  # fault: one-actor
+    found = ray.get([store.neighbours.remote(row) for row in range(80)])
+    print(sum(int(each.sum()) for each in found))
+
+
+if __name__ == "__main__":
+    main()

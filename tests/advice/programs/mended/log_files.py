@@ -1,0 +1,33 @@
+"""Log files are searched in parts of about the same size."""
+
+import re
+
+import sundog as ray
+
+PATTERN = re.compile(r"user=(\d+) .*status=5\d\d")
+
+
+@ray.remote
+def errors(first, lines):
+    found = {}
+    for number in range(first, first + lines):
+        line = f"{number} user={number % 97} path=/a/b/c took={number % 13} status={200 + number % 307}"
+        hit = PATTERN.search(line)
+        if hit:
+            found[hit[1]] = found.get(hit[1], 0) + 1
+    return found
+
+
+ray.init()
+files = {f"app-{n}.log": 15_000 for n in range(15)}
+files["app-now.log"] = 260_000
+pending = []
+for _name, lines in files.items():
+    for first in range(0, lines, 20_000):
+        pending.append(errors.remote(first, min(20_000, lines - first)))
+total = {}
+while pending:
+    ready, pending = ray.wait(pending)
+    for user, count in ray.get(ready[0]).items():
+        total[user] = total.get(user, 0) + count
+print(len(total))

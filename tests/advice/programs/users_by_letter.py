@@ -1,0 +1,31 @@
+"""Sessions are counted by actors that share the users by their first letter: most begin with one letter."""
+
+import sundog as ray
+
+
+@ray.remote
+class Counter:
+    def __init__(self):
+        self.seen = {}
+
+    def add(self, user, clicks):
+        score = 0
+        for click in range(clicks):
+            score = (score * 31 + click) % 1_000_003
+        self.seen[user] = score
+
+    def total(self):
+        return len(self.seen)
+
+
+def main():
+    ray.init()
+    counters = {"m": Counter.remote(), "other": Counter.remote()}
+    for number in range(120):
+        user = f"{'k' if number % 10 == 0 else 'm'}{number}"
+        counters.get(user[0], counters["other"]).add.remote(user, 100_000)  # fault: unbalanced-actors
+    print(sum(ray.get([counter.total.remote() for counter in counters.values()])))
+
+
+if __name__ == "__main__":
+    main()
