@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -235,6 +238,23 @@ def test_a_node_is_starved_only_if_it_is_known_and_wants_a_processor(monkeypatch
 
 def test_a_node_that_somebody_else_has_waited_for_is_gone(engine: LocalEngine) -> None:
     engine._await_node(1)  # no child of this process: nothing to wait for
+
+
+@pytest.mark.parametrize("free", [True, False], ids=["with a descriptor", "with none free"])
+def test_a_node_is_reaped_when_it_ends_and_killed_when_it_does_not(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch, free: bool
+) -> None:
+    def refuse(_pid: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    if not free:
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+    monkeypatch.setattr(local, "_END_S", 0.05)
+    for program in ("pass", "import time; time.sleep(600)"):
+        pid = os.posix_spawn(sys.executable, [sys.executable, "-I", "-c", program], {})
+        engine._await_node(pid)
+        with pytest.raises(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
 
 
 def test_a_program_notes_the_processor_time_that_it_used(engine: LocalEngine) -> None:

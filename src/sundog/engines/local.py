@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import os
 import pickle
+import select
 import signal
 import sys
 import threading
@@ -70,6 +71,7 @@ __tracebackhide__ = True  # pytest folds the frames of this file
 
 _BAR_TOKEN = "__ray_tqdm_magic_token__"
 _END_S = 5.0
+_POLL_MS, _SLICE_MS = 5, 500
 _PYTHON_SWITCH_S = 0.005
 _SWITCH_S = 0.001
 _GOODBYE_S = 2.0
@@ -314,20 +316,25 @@ class LocalEngine:
         self._said_goodbye.set()
 
     def _await_node(self, pid: int) -> None:
-        deadline = time.monotonic() + _END_S
-        delay = 0.0005
-        while True:
-            try:
-                if os.waitpid(pid, os.WNOHANG)[0]:
-                    return
-            except ChildProcessError:
-                return
-            if time.monotonic() > deadline:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                deadline += _END_S
-            time.sleep(delay)
-            delay = min(0.01, delay * 1.5)
+        """Wait until the node's process has ended, and reap it; a node that does not end is killed."""
+        poller = select.poll()
+        fd, slice_ms = -1, _POLL_MS
+        with contextlib.suppress(OSError):  # no descriptor is free: look again and again
+            fd, slice_ms = os.pidfd_open(pid), _SLICE_MS
+            poller.register(fd, select.POLLIN)
+        try:
+            deadline = time.monotonic() + _END_S
+            while not os.waitpid(pid, os.WNOHANG)[0]:
+                if time.monotonic() > deadline:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                    deadline += _END_S
+                poller.poll(slice_ms)
+        except ChildProcessError:
+            return
+        finally:
+            if fd >= 0:
+                os.close(fd)
 
 
 def _wait_in_slices(event: threading.Event, seconds: float) -> bool:
