@@ -31,6 +31,7 @@ def test_what_gains_next_to_nothing_is_not_said() -> None:
 def test_the_echo_of_a_fault_is_not_said() -> None:
     run = serial_gets(10, 1.0, "").run()
     assert weighed(run, draft("get-in-loop", 2.0), draft("serial-part", 3.0)) == ["get-in-loop"]
+    assert weighed(run, draft("get-in-loop", 2.0), draft("stragglers", 3.0)) == ["get-in-loop"]
 
 
 def test_predictions_are_corrected_by_the_error_of_the_simulator() -> None:

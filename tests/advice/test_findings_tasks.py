@@ -61,6 +61,26 @@ def test_a_long_task_that_is_first_is_to_be_cut_only_if_it_takes_twice_its_share
         assert [draft.kind for draft in stragglers(script.run(), Sources())] == expected
 
 
+@pytest.mark.parametrize(
+    ("cpu_s", "others", "expected"),
+    [(0.25, 0.4, []), (0.25, 0.0, ["stragglers"]), (4.0, 0.4, ["stragglers"])],
+    ids=["did no more than usual", "on a machine of its own", "did more than usual"],
+)
+def test_a_task_whose_core_others_had_is_no_straggler(
+    cpu_s: float, others: float, expected: list[str]
+) -> None:
+    script = Script(cpus=4)
+    nodes = [script.submit("work", 4.0, cpu_s=cpu_s, site="/x.py:3 in main")]
+    nodes += [
+        script.submit("work", 0.25, cpu_s=0.25, start_s=n // 3 * 0.25, site="/x.py:3 in main")
+        for n in range(12)
+    ]
+    script.get(*nodes)
+    run = script.run()
+    run.others = others
+    assert [draft.kind for draft in stragglers(run, Sources())] == expected
+
+
 def test_what_a_program_prepares_for_each_task_is_not_taken_for_a_submission() -> None:
     script = Script(cpus=2, cores=2)
     nodes = []

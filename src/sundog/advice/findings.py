@@ -104,7 +104,14 @@ def weigh(run: Run, drafts: Sequence[Draft], played_s: float) -> list[Finding]:
 # Pairs of faults at the same place: the first is the cause, the second its echo.
 _ECHOES = {
     "one-actor": ("unbalanced-actors", "stragglers"),
-    "get-in-loop": ("serial-part", "driver-bound", "get-in-order", "nested-get", "tasks-too-small"),
+    "get-in-loop": (
+        "serial-part",
+        "driver-bound",
+        "get-in-order",
+        "nested-get",
+        "tasks-too-small",
+        "stragglers",
+    ),
     "large-argument": ("serial-part", "driver-bound", "tasks-too-small", "spilling", "too-many-workers"),
     "closure": ("serial-part", "driver-bound", "too-many-workers", "get-in-loop", "tasks-too-small"),
     "retries": ("stragglers", "get-in-order"),

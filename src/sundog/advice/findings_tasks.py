@@ -23,6 +23,8 @@ _CALL_S = 1.2e-6  # the recorded time of a task that does nothing. Measured on t
 _LEAST_LEFT = 0.05
 SHARE = 0.5  # the runtime must take at least this share of a small task's time
 _STRAGGLER = 2.5
+_LEAST_OTHERS = 0.1  # share of the cores used by other programs, from which on they may hold up a task
+_COMPUTES = 0.5  # of its time, that a function at least uses a core if it computes
 _ROOM = 1.25
 _BOUND = 2.0  # a task must take so many times its fair share of the CPUs to be worth splitting
 _WASTED = 0.03  # retries are told of from this share of their function's time on
@@ -199,6 +201,7 @@ def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
             continue
         usual = median(node.work_s for node in group)
         slow = [node for node in group if node.work_s > _STRAGGLER * usual and node.attempts == 1]
+        slow = _without_held_up(run, group, slow)
         if not slow or len(slow) > max(1, len(group) // 3) or usual <= 0:
             continue
         longest = max(slow, key=lambda node: node.work_s)
@@ -224,6 +227,14 @@ def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
         elif not is_late and not bound:
             continue  # the task is among the first already, and the others fit beside it
         yield Draft("stragglers", title, site, len(slow), alone, evidence, change, changed)
+
+
+def _without_held_up(run: Run, group: list[RunNode], slow: list[RunNode]) -> list[RunNode]:
+    """The long tasks, without those that computed no more than usual: other programs had their core."""
+    usual = median(node.cpu_s for node in group)
+    if run.others < _LEAST_OTHERS or usual < _COMPUTES * median(node.work_s for node in group):
+        return slow
+    return [node for node in slow if node.cpu_s > _STRAGGLER * usual]
 
 
 def _places(run: Run, group: list[RunNode], slow: list[RunNode]) -> tuple[bool, bool]:
