@@ -83,7 +83,7 @@ def test_ctrl_c_interrupts_what_was_typed_and_the_second_one_leaves(
     monkeypatch.setattr("builtins.input", lambda _prompt: "while True: pass")
     line = ("line", {"text": "while True: pass"})
     assert visited(tmp_path, ASK, None, ASK, END) == ("end", [line, ("interrupt", {}), line])
-    assert visited(tmp_path, ASK, None, None) == ("left", [line, ("interrupt", {})])
+    assert visited(tmp_path, ASK, None, None) == ("stuck", [line, ("interrupt", {})])
 
 
 def test_ctrl_c_leaves_a_task_that_runs_and_its_end_is_no_surprise(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from random import Random
 
 import pytest
 
@@ -88,3 +89,15 @@ def test_a_hook_is_called_before_each_item_is_fetched() -> None:
 
     assert list(over([1, 2]).for_each(Step())) == [1, 2]
     assert calls[:4] == ["fetch", "item 1", "fetch", "item 2"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_items_that_come_late_change_no_turn_of_two_copies(seed: int) -> None:
+    dice, late = Random(seed), _NextValueNotReady()
+    items: list[object] = []
+    for item in range(5):
+        items += [late] * dice.choice([0, 0, 1, 2]) + [item]
+    first, second = over(items).duplicate(2)
+    first.timeout = second.timeout = 0
+    both = first.batch(2).union(second)  # type: ignore[arg-type]
+    assert list[object](both) == [0, [0, 1], 1, 2, [2, 3], 3, 4, [4]]

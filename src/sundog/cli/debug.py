@@ -66,8 +66,8 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
             return exits.OK
         if vscode:
             return _open_port(source.path, chosen)
-        _attach(source.path, chosen)
-        left.add(chosen.id)
+        if _attach(source.path, chosen) != client.LEFT:
+            left.add(chosen.id)
         if task is not None or not client.is_terminal():
             return exits.OK
         try:

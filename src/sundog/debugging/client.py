@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 _DELIMITERS = " \t\n`@#$%^&*()=+[{]}\\|;:'\",<>?"
 _HISTORY_MAX = 1000
 PROMPT = "(Pdb)"
-# How a visit ended: the task continues or has ended; its process is gone; Ctrl-C during the run.
-END, GONE, LEFT = "end", "gone", "left"
+# How a visit ended: the task continues or has ended; its process is gone; Ctrl-C during the run; a second Ctrl-C, since
+# the first did not end the typed statement.
+END, GONE, LEFT, STUCK = "end", "gone", "left", "stuck"
 
 
 def visit(channel: DebugChannel, history: str) -> str:
@@ -32,7 +33,7 @@ def visit(channel: DebugChannel, history: str) -> str:
         history: The file in which typed lines are kept for the next visit.
 
     Returns:
-        How it ended: `END`, `GONE` or `LEFT`.
+        How it ended: `END`, `GONE`, `LEFT` or `STUCK`.
     """
     is_running = is_interrupted = False
     with _line_editor(channel, history):
@@ -42,7 +43,7 @@ def visit(channel: DebugChannel, history: str) -> str:
             except KeyboardInterrupt:
                 if is_running or is_interrupted or not _send(channel, "interrupt"):
                     print("\nLeft. The task runs on.")
-                    return LEFT
+                    return LEFT if is_running else STUCK
                 is_interrupted = True
                 print("\nInterrupted. If that does not help: Ctrl-C again leaves.")
                 continue

@@ -280,6 +280,7 @@ class LocalIterator(Generic[T]):
         if n < 2:
             raise ValueError(f"duplicate() makes at least 2 copies, got {n}")
         waiting: list[deque[object]] = [deque() for _ in range(n)]
+        read = [0] * n  # how many items each copy has given
 
         def fetch() -> None:
             item = next(self)
@@ -289,15 +290,17 @@ class LocalIterator(Generic[T]):
                 if not (late and one and isinstance(one[-1], _NextValueNotReady)):
                     one.append(item)
 
-        def make(own: deque[object]) -> Callable[[float | None], Stream]:
+        def make(number: int) -> Callable[[float | None], Stream]:
+            own = waiting[number]
+
             def base(timeout: float | None = None) -> Stream:
                 # All copies pull from one stream, so it has to be built as the reader asks for it.
                 if self.built_iterator is None:
                     self.timeout = timeout
-                behind = 0  # the position of the slowest copy, when this copy last let it go first
+                behind = -1  # the position of the slowest copy, when this copy last let it go first
                 while True:
-                    slowest = max(map(len, waiting))
-                    if timeout == 0 and len(own) < slowest != behind:
+                    slowest = min(read)
+                    if timeout == 0 and read[number] > slowest != behind:
                         behind = slowest
                         yield _NextValueNotReady()
                         continue
@@ -306,13 +309,14 @@ class LocalIterator(Generic[T]):
                             fetch()
                         except StopIteration:
                             return
-                    yield own.popleft()
+                    item = own.popleft()
+                    read[number] += not isinstance(item, _NextValueNotReady)
+                    yield item
 
             return base
 
         return [
-            LocalIterator(make(waiting[i]), self.shared_metrics, name=f"{self.name}.duplicate[{i}]")
-            for i in range(n)
+            LocalIterator(make(i), self.shared_metrics, name=f"{self.name}.duplicate[{i}]") for i in range(n)
         ]
 
     def union(
