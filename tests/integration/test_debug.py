@@ -318,6 +318,7 @@ class Editor:
         self._sock = socket.create_connection(("127.0.0.1", port), timeout=120)
         self._file = self._sock.makefile("rb")
         self._number = 0
+        self._thread = self._frame = 0
 
     def ask(self, command: str, **arguments: Any) -> None:
         self._number += 1
@@ -330,32 +331,58 @@ class Editor:
         """The body of the next event, or answer to a command, of this name."""
         while True:
             length = 0
-            while (line := self._file.readline().strip()) != b"":
+            while (line := self._file.readline()) != b"\r\n":
+                assert line, f"the connection ended before {kind!r} came"
                 length = int(line.partition(b":")[2])
             message = json.loads(self._file.read(length))
             if kind in (message.get("event"), message.get("command")):
                 assert message.get("success", True), message
                 return message.get("body")
 
-    def stop_place(self) -> tuple[str, int, dict[str, str]]:
-        """Attach, wait for the stop, and say where it is and with which names; then leave."""
+    def attach(self) -> None:
         self.ask("initialize", adapterID="test")
         self.hear("initialize")
         self.ask("attach", justMyCode=False)
         self.hear("initialized")
         self.ask("configurationDone")
-        thread = self.hear("stopped")["threadId"]
-        self.ask("stackTrace", threadId=thread)
+
+    def see_stop(self) -> tuple[str, int, dict[str, str]]:
+        """Wait for a stop, and say where it is and with which names."""
+        self._thread = self.hear("stopped")["threadId"]
+        self.ask("stackTrace", threadId=self._thread)
         frame = self.hear("stackTrace")["stackFrames"][0]
         self.ask("scopes", frameId=frame["id"])
         scope = self.hear("scopes")["scopes"][0]["variablesReference"]
+        self._frame = frame["id"]
         self.ask("variables", variablesReference=scope)
         names = {each["name"]: each["value"] for each in self.hear("variables")["variables"]}
+        return frame["name"], frame["line"], names
+
+    def evaluate(self, expression: str) -> str:
+        """What the debug console shows, in the frame of the last stop."""
+        self.ask("evaluate", expression=expression, frameId=self._frame, context="repl")
+        return str(self.hear("evaluate")["result"])
+
+    def let_go_on(self) -> None:
+        self.ask("continue", threadId=self._thread)
+        self.hear("continue")
+
+    def leave(self) -> None:
         self.ask("disconnect")
         self.hear("disconnect")
+        self.vanish()
+
+    def vanish(self) -> None:
+        """As an editor that is killed does."""
         self._file.close()
         self._sock.close()
-        return frame["name"], frame["line"], names
+
+    def stop_place(self) -> tuple[str, int, dict[str, str]]:
+        """Attach, wait for the stop, and say where it is and with which names; then leave."""
+        self.attach()
+        found = self.see_stop()
+        self.leave()
+        return found
 
 
 EDITED = """
@@ -416,6 +443,135 @@ def test_an_editor_stops_a_task_by_the_protocol_of_debugpy(tmp_path: Path, chose
         assert names["wanted"] == "42"
         driver.wait(120)
     assert driver.out.split() == ["42", "failed"], driver.errors
+
+
+ONE_BY_ONE = """
+    import sys
+    import sundog as ray
+    ray.init(num_cpus=1)
+
+    def helper(number):
+        if number:
+            breakpoint()
+        doubled = number * 2
+        return doubled
+
+    @ray.remote
+    def f(number):
+        return helper(number) + 1, sys.gettrace() is None
+
+    for line in sys.stdin:  # the next task begins when the test says so
+        print(*ray.get(f.remote(int(line))), flush=True)
+"""
+
+
+class Tasks:
+    """The tasks of `ONE_BY_ONE`, all of one worker."""
+
+    def __init__(self, driver: subprocess.Popen[str], folder: Path) -> None:
+        assert driver.stdin is not None and driver.stdout is not None
+        self._stdin, self._stdout = driver.stdin, driver.stdout
+        self._line = line_of(folder, "doubled =")
+
+    def start(self, number: int) -> None:
+        await_true(lambda: not paused(), "the end of the pause before")
+        self._start(number)
+        await_true(paused, "a pause")
+
+    def _start(self, number: int) -> None:
+        self._stdin.write(f"{number}\n")
+        self._stdin.flush()
+
+    def result(self) -> tuple[int, bool]:
+        """What a task gave, and whether it ended untraced."""
+        number, is_untraced = self._stdout.readline().split()
+        return int(number), is_untraced == "True"
+
+    def await_untraced(self) -> None:
+        """The worker has noticed that no editor is attached, and tasks run at their full speed again."""
+
+        def is_untraced() -> bool:
+            self._start(0)
+            return self.result()[1]
+
+        await_true(is_untraced, "a task without a tracer")
+
+    def see_in(self, editor: Editor, number: int) -> None:
+        """One task stops in an editor, which lets it go on."""
+        function, line, names = editor.see_stop()
+        assert (function, line, names["number"]) == ("helper", self._line, str(number))
+        absolute = f"sundog.get(sundog.remote(abs).options(num_cpus=0).remote(-{number}))"
+        assert editor.evaluate(absolute.replace("sundog", "__import__('sundog')")) == f"{number}"
+        editor.let_go_on()
+        assert self.result()[0] == 2 * number + 1
+
+    def start_in(self, editor: Editor, number: int) -> None:
+        """One more task begins and stops in the editor that is still attached."""
+        self._start(number)
+        self.see_in(editor, number)
+
+    def see_in_pdb(self, number: int) -> None:
+        """One task stands at pdb's prompt, can be stepped in, and goes on."""
+        with terminal("debug") as at:
+            assert "doubled = number * 2" in at.see(PROMPT)
+            assert f"{number}" in at.say("p number")
+            assert "return doubled" in at.say("next")
+            assert f"{2 * number}" in at.say("p doubled")
+            at.type("continue")
+            at.see("The task has ended")
+        assert self.result() == (2 * number + 1, True)
+
+
+@pytest.mark.parametrize("chosen", ["by a setting", "by the command"])
+def test_tasks_after_a_visit_of_an_editor_stop_again(tmp_path: Path, chosen: str) -> None:
+    by_setting = chosen == "by a setting"
+    with program(tmp_path, ONE_BY_ONE, **({"SUNDOG_DEBUGGER": "debugpy"} if by_setting else {})) as driver:
+        tasks = Tasks(driver, tmp_path)
+        for number in range(1, 7, 3):
+            tasks.start(number)
+            editor = Editor(_port_for_editors())
+            editor.attach()
+            tasks.see_in(editor, number)
+            tasks.start_in(editor, number + 1)  # it stays attached
+            editor.leave()
+            tasks.await_untraced()
+            if not by_setting:
+                tasks.start(number + 2)
+                tasks.see_in_pdb(number + 2)
+        if not by_setting:  # breakpoints from outside are met, too
+            sundog("break", f"{tmp_path}/program.py:{line_of(tmp_path, 'return doubled')}")
+            tasks.start(0)
+            with terminal("debug") as at:
+                assert "return doubled" in at.see(PROMPT)
+                at.type("q")
+                at.end()
+            assert tasks.result()[0] == 1
+    assert "WARNING" not in driver.errors and "Traceback" not in driver.errors, driver.errors
+
+
+@pytest.mark.parametrize("chosen", ["by a setting", "by the command"])
+def test_an_editor_that_is_killed_leaves_tasks_that_go_on_and_stop_again(tmp_path: Path, chosen: str) -> None:
+    by_setting = chosen == "by a setting"
+    with program(tmp_path, ONE_BY_ONE, **({"SUNDOG_DEBUGGER": "debugpy"} if by_setting else {})) as driver:
+        tasks = Tasks(driver, tmp_path)
+        tasks.start(1)
+        editor = Editor(_port_for_editors())
+        editor.attach()
+        editor.see_stop()
+        editor.vanish()  # while the task stands
+        assert tasks.result()[0] == 3
+        tasks.start(2)
+        editor = Editor(_port_for_editors())
+        editor.attach()
+        tasks.see_in(editor, 2)
+        editor.vanish()  # while nothing stands
+        tasks.await_untraced()
+        tasks.start(3)
+        if by_setting:
+            _, _, names = Editor(_port_for_editors()).stop_place()
+            assert names["number"] == "3" and tasks.result()[0] == 7
+        else:
+            tasks.see_in_pdb(3)
 
 
 STRANGE_EDITOR = """

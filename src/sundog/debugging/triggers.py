@@ -41,6 +41,11 @@ class TriggerWatch:
         self._is_monitoring = False
 
     # ------------------------------------------------------------------ arming
+    @property
+    def is_set(self) -> bool:
+        """Whether there is something to watch for."""
+        return bool(self._triggers)
+
     def set(self, triggers: tuple[Trigger, ...]) -> None:
         """Watch for these from now on, and for no others."""
         self._triggers = triggers
