@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -48,7 +50,8 @@ def test_a_breakpoint_stays_ours_when_debugpy_listens() -> None:
 def test_threads_of_sundog_are_no_business_of_the_editor() -> None:
     end = threading.Event()
     threads = [
-        threading.Thread(target=end.wait, name=name) for name in ("sundog-reader", "of the user", "sundogs")
+        threading.Thread(target=end.wait, name=name)
+        for name in ("sundog-reader", "sundog-default_0", "sundog-default-loop")
     ]
     for each in threads:
         each.start()
@@ -59,6 +62,17 @@ def test_threads_of_sundog_are_no_business_of_the_editor() -> None:
         end.set()
         for each in threads:
             each.join()
+
+
+def test_every_thread_that_sundog_starts_in_a_worker_under_a_fixed_name_is_listed() -> None:
+    package = Path(vscode.__file__).parents[1]
+    named = {
+        name
+        for folder in ("worker", "owner", "debugging", "profiling")
+        for path in (package / folder).glob("*.py")
+        for name in re.findall(r'name="(sundog-[^"{]+)"', path.read_text())
+    }
+    assert "sundog-reader" in named and named == vscode.OWN_THREADS
 
 
 def test_another_tracer_is_left_alone_when_no_editor_is_attached() -> None:

@@ -500,6 +500,60 @@ def test_an_editor_that_is_killed_leaves_tasks_that_go_on_and_stop_again(tmp_pat
             tasks.see_in_pdb(3)
 
 
+HARD_STOPS = """
+    import sys
+    import sundog as ray
+    ray.init(num_cpus=1)
+
+    @ray.remote
+    def f():
+        breakpoint()
+        return 1
+
+    @ray.remote
+    class A:
+        def call(self, number):
+            breakpoint()
+            return number
+
+    def outcome(ref):
+        try:
+            return ray.get(ref)
+        except Exception as error:
+            return type(error).__name__
+
+    for _ in range(2):
+        stopped = f.remote()
+        sys.stdin.readline()
+        ray.cancel(stopped)
+        print(outcome(stopped), flush=True)
+    actor = A.options(max_concurrency=2).remote()
+    print(outcome(actor.call.remote(7)), flush=True)
+"""
+
+
+def test_a_task_that_waits_for_an_editor_or_stands_in_it_is_cancelled_and_a_threaded_actor_stops(
+    tmp_path: Path,
+) -> None:
+    with program(tmp_path, HARD_STOPS, SUNDOG_DEBUGGER="debugpy") as driver:
+        assert driver.stdin is not None and driver.stdout is not None
+        await_true(paused, "a pause")
+        driver.stdin.write("\n")
+        driver.stdin.flush()
+        assert driver.stdout.readline() == "RayTaskError(TaskCancelledError)\n"
+        await_true(lambda: [each.number for each in paused()] == [2], "the next pause")
+        editor = Editor(_port_for_editors())
+        editor.attach()
+        assert editor.see_stop()[0] == "f"
+        driver.stdin.write("\n")
+        driver.stdin.flush()
+        assert driver.stdout.readline() == "RayTaskError(TaskCancelledError)\n"
+        editor.leave()
+        await_true(lambda: [each.name for each in paused()] == ["A.call"], "the pause of the actor")
+        assert Editor(_port_for_editors()).stop_place()[2]["number"] == "7"
+        assert driver.stdout.readline() == "7\n"
+
+
 STRANGE_EDITOR = """
     import json, socket, sys
     body = json.dumps({"seq": 1, "type": "request", "command": "initialize", "arguments": {}}).encode()

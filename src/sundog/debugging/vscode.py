@@ -19,6 +19,20 @@ from types import FrameType
 from sundog import trust
 
 _HOST = "127.0.0.1"
+# Threads of a worker that run no code of the user's ("sundog-default_0" and "sundog-default-loop" do).
+OWN_THREADS = frozenset(
+    f"sundog-{name}"
+    for name in (
+        "collect",
+        "debug",
+        "flush",
+        "futures",
+        "profile",
+        "profile-switch",
+        "reader",
+        "sampler",
+    )
+)
 
 
 class NoDebugpy(Exception):
@@ -90,7 +104,7 @@ def spare_own_threads() -> None:
     Without the reader thread the worker answers nobody, and what the user evaluates in the editor gets no object.
     """
     for thread in threading.enumerate():
-        if thread.name.startswith("sundog-"):
+        if thread.name in OWN_THREADS:
             vars(thread)["pydev_do_not_trace"] = True
 
 

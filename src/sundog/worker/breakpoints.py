@@ -191,9 +191,9 @@ class Breakpoints:
         at, line = list(traceback.walk_tb(error.__traceback__))[-1]
         code = at.f_code
         pause = self._pause(code.co_filename, line, code.co_qualname, why)._replace(port=port)
-        self._announce(pause)
         is_over = threading.Event()
         try:
+            self._announce(pause)
             self._await_editor()
             # The editor may go before debugpy has stopped the task for it.
             _look(lambda: not is_over.is_set(), vscode.let_go)
@@ -216,21 +216,23 @@ class Breakpoints:
             return vscode.stop_at(frame, now=now)  # it counts as paused since its first stop
         code = frame.f_code
         pause = self._pause(code.co_filename, frame.f_lineno, code.co_qualname, why)._replace(port=port)
-        self._announce(pause)
-        try:
-            self._await_editor()
-        except BaseException:
-            self._withdraw(pause.id)
-            raise
-        # As long as an editor is attached, the task counts as paused.
-        is_running = self._is_running(task_id)
-        self._in_editor.add(task_id)
+        announced = [pause.id]
 
         def leave() -> None:
             self._in_editor.discard(task_id)
-            self._withdraw(pause.id)
+            while announced:
+                self._withdraw(announced.pop())
 
-        _look(lambda: vscode.is_attached() and is_running(), then=leave)
+        is_running = self._is_running(task_id)
+        try:
+            self._announce(pause)
+            self._await_editor()
+            # As long as an editor is attached, the task counts as paused.
+            self._in_editor.add(task_id)
+            _look(lambda: vscode.is_attached() and is_running(), then=leave)
+        except BaseException:  # a cancel
+            leave()
+            raise
         vscode.stop_at(frame, now=now)
 
     def _await_editor(self) -> None:
