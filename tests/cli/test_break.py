@@ -129,3 +129,12 @@ def test_a_file_that_is_not_here_is_told_of(session: FakeSession, sundog: Run) -
     assert (
         "There is no nosuch.py in this folder: it is met in any file" in sundog("break", "nosuch.py:3").output
     )
+
+
+@pytest.mark.parametrize("cell", ["In[6]", "<ipython-input-6-066dca5cfbf4>", "/tmp/ipykernel_71/2204.py"])
+def test_a_cell_of_a_notebook_is_a_place_that_is_in_no_file(
+    session: FakeSession, sundog: Run, cell: str
+) -> None:
+    done = sundog("break", f"{cell}:2")
+    assert done.exit_code == 0 and "in this folder" not in done.output
+    assert session.asked == [AddTrigger(Trigger(0, cell, 2, "", "", 0))]

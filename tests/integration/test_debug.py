@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from sundog.util.state.exception import ServerUnavailable
 from sundog.util.state.source import find_source
 from sundog.wire.requests import PausedTasks
 from tests.integration import strangers
+from tests.integration.editors import Editor
 from tests.integration.gates import await_true
 from tests.integration.terminals import PROMPT, Terminal, terminal
 
@@ -311,53 +311,6 @@ def _next_number(passed: set[int]) -> str:
     return str(number)
 
 
-class Editor:
-    """Speaks the Debug Adapter Protocol, as VS Code does."""
-
-    def __init__(self, port: int) -> None:
-        self._sock = socket.create_connection(("127.0.0.1", port), timeout=120)
-        self._file = self._sock.makefile("rb")
-        self._number = 0
-
-    def ask(self, command: str, **arguments: Any) -> None:
-        self._number += 1
-        body = json.dumps(
-            {"seq": self._number, "type": "request", "command": command, "arguments": arguments}
-        ).encode()
-        self._sock.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-
-    def hear(self, kind: str) -> Any:
-        """The body of the next event, or answer to a command, of this name."""
-        while True:
-            length = 0
-            while (line := self._file.readline().strip()) != b"":
-                length = int(line.partition(b":")[2])
-            message = json.loads(self._file.read(length))
-            if kind in (message.get("event"), message.get("command")):
-                assert message.get("success", True), message
-                return message.get("body")
-
-    def stop_place(self) -> tuple[str, int, dict[str, str]]:
-        """Attach, wait for the stop, and say where it is and with which names; then leave."""
-        self.ask("initialize", adapterID="test")
-        self.hear("initialize")
-        self.ask("attach", justMyCode=False)
-        self.hear("initialized")
-        self.ask("configurationDone")
-        thread = self.hear("stopped")["threadId"]
-        self.ask("stackTrace", threadId=thread)
-        frame = self.hear("stackTrace")["stackFrames"][0]
-        self.ask("scopes", frameId=frame["id"])
-        scope = self.hear("scopes")["scopes"][0]["variablesReference"]
-        self.ask("variables", variablesReference=scope)
-        names = {each["name"]: each["value"] for each in self.hear("variables")["variables"]}
-        self.ask("disconnect")
-        self.hear("disconnect")
-        self._file.close()
-        self._sock.close()
-        return frame["name"], frame["line"], names
-
-
 EDITED = """
     import sundog as ray
     ray.init(num_cpus=1)
@@ -416,6 +369,189 @@ def test_an_editor_stops_a_task_by_the_protocol_of_debugpy(tmp_path: Path, chose
         assert names["wanted"] == "42"
         driver.wait(120)
     assert driver.out.split() == ["42", "failed"], driver.errors
+
+
+ONE_BY_ONE = """
+    import sys
+    import sundog as ray
+    ray.init(num_cpus=1)
+
+    def helper(number):
+        if number:
+            breakpoint()
+        doubled = number * 2
+        return doubled
+
+    @ray.remote
+    def f(number):
+        return helper(number) + 1, sys.gettrace() is None
+
+    for line in sys.stdin:  # the next task begins when the test says so
+        print(*ray.get(f.remote(int(line))), flush=True)
+"""
+
+
+class Tasks:
+    """The tasks of `ONE_BY_ONE`, all of one worker."""
+
+    def __init__(self, driver: subprocess.Popen[str], folder: Path) -> None:
+        assert driver.stdin is not None and driver.stdout is not None
+        self._stdin, self._stdout = driver.stdin, driver.stdout
+        self._line = line_of(folder, "doubled =")
+
+    def start(self, number: int) -> None:
+        await_true(lambda: not paused(), "the end of the pause before")
+        self._start(number)
+        await_true(paused, "a pause")
+
+    def _start(self, number: int) -> None:
+        self._stdin.write(f"{number}\n")
+        self._stdin.flush()
+
+    def result(self) -> tuple[int, bool]:
+        """What a task gave, and whether it ended untraced."""
+        number, is_untraced = self._stdout.readline().split()
+        return int(number), is_untraced == "True"
+
+    def await_untraced(self) -> None:
+        """The worker has noticed that no editor is attached, and tasks run at their full speed again."""
+
+        def is_untraced() -> bool:
+            self._start(0)
+            return self.result()[1]
+
+        await_true(is_untraced, "a task without a tracer")
+
+    def see_in(self, editor: Editor, number: int) -> None:
+        """One task stops in an editor, which lets it go on."""
+        function, line, names = editor.see_stop()
+        assert (function, line, names["number"]) == ("helper", self._line, str(number))
+        absolute = f"sundog.get(sundog.remote(abs).options(num_cpus=0).remote(-{number}))"
+        assert editor.evaluate(absolute.replace("sundog", "__import__('sundog')")) == f"{number}"
+        editor.let_go_on()
+        assert self.result()[0] == 2 * number + 1
+
+    def start_in(self, editor: Editor, number: int) -> None:
+        """One more task begins and stops in the editor that is still attached."""
+        self._start(number)
+        self.see_in(editor, number)
+
+    def see_in_pdb(self, number: int) -> None:
+        """One task stands at pdb's prompt, can be stepped in, and goes on."""
+        with terminal("debug") as at:
+            assert "doubled = number * 2" in at.see(PROMPT)
+            assert f"{number}" in at.say("p number")
+            assert "return doubled" in at.say("next")
+            assert f"{2 * number}" in at.say("p doubled")
+            at.type("continue")
+            at.see("The task has ended")
+        assert self.result() == (2 * number + 1, True)
+
+
+@pytest.mark.parametrize("chosen", ["by a setting", "by the command"])
+def test_tasks_after_a_visit_of_an_editor_stop_again(tmp_path: Path, chosen: str) -> None:
+    by_setting = chosen == "by a setting"
+    with program(tmp_path, ONE_BY_ONE, **({"SUNDOG_DEBUGGER": "debugpy"} if by_setting else {})) as driver:
+        tasks = Tasks(driver, tmp_path)
+        for number in range(1, 7, 3):
+            tasks.start(number)
+            editor = Editor(_port_for_editors())
+            editor.attach()
+            tasks.see_in(editor, number)
+            tasks.start_in(editor, number + 1)  # it stays attached
+            editor.leave()
+            tasks.await_untraced()
+            if not by_setting:
+                tasks.start(number + 2)
+                tasks.see_in_pdb(number + 2)
+        if not by_setting:  # breakpoints from outside are met, too
+            sundog("break", f"{tmp_path}/program.py:{line_of(tmp_path, 'return doubled')}")
+            tasks.start(0)
+            with terminal("debug") as at:
+                assert "return doubled" in at.see(PROMPT)
+                at.type("q")
+                at.end()
+            assert tasks.result()[0] == 1
+    assert "WARNING" not in driver.errors and "Traceback" not in driver.errors, driver.errors
+
+
+@pytest.mark.parametrize("chosen", ["by a setting", "by the command"])
+def test_an_editor_that_is_killed_leaves_tasks_that_go_on_and_stop_again(tmp_path: Path, chosen: str) -> None:
+    by_setting = chosen == "by a setting"
+    with program(tmp_path, ONE_BY_ONE, **({"SUNDOG_DEBUGGER": "debugpy"} if by_setting else {})) as driver:
+        tasks = Tasks(driver, tmp_path)
+        tasks.start(1)
+        editor = Editor(_port_for_editors())
+        editor.attach()
+        editor.see_stop()
+        editor.vanish()  # while the task stands
+        assert tasks.result()[0] == 3
+        tasks.start(2)
+        editor = Editor(_port_for_editors())
+        editor.attach()
+        tasks.see_in(editor, 2)
+        editor.vanish()  # while nothing stands
+        tasks.await_untraced()
+        tasks.start(3)
+        if by_setting:
+            _, _, names = Editor(_port_for_editors()).stop_place()
+            assert names["number"] == "3" and tasks.result()[0] == 7
+        else:
+            tasks.see_in_pdb(3)
+
+
+HARD_STOPS = """
+    import sys
+    import sundog as ray
+    ray.init(num_cpus=1)
+
+    @ray.remote
+    def f():
+        breakpoint()
+        return 1
+
+    @ray.remote
+    class A:
+        def call(self, number):
+            breakpoint()
+            return number
+
+    def outcome(ref):
+        try:
+            return ray.get(ref)
+        except Exception as error:
+            return type(error).__name__
+
+    for _ in range(2):
+        stopped = f.remote()
+        sys.stdin.readline()
+        ray.cancel(stopped)
+        print(outcome(stopped), flush=True)
+    actor = A.options(max_concurrency=2).remote()
+    print(outcome(actor.call.remote(7)), flush=True)
+"""
+
+
+def test_a_task_that_waits_for_an_editor_or_stands_in_it_is_cancelled_and_a_threaded_actor_stops(
+    tmp_path: Path,
+) -> None:
+    with program(tmp_path, HARD_STOPS, SUNDOG_DEBUGGER="debugpy") as driver:
+        assert driver.stdin is not None and driver.stdout is not None
+        await_true(paused, "a pause")
+        driver.stdin.write("\n")
+        driver.stdin.flush()
+        assert driver.stdout.readline() == "RayTaskError(TaskCancelledError)\n"
+        await_true(lambda: [each.number for each in paused()] == [2], "the next pause")
+        editor = Editor(_port_for_editors())
+        editor.attach()
+        assert editor.see_stop()[0] == "f"
+        driver.stdin.write("\n")
+        driver.stdin.flush()
+        assert driver.stdout.readline() == "RayTaskError(TaskCancelledError)\n"
+        editor.leave()
+        await_true(lambda: [each.name for each in paused()] == ["A.call"], "the pause of the actor")
+        assert Editor(_port_for_editors()).stop_place()[2]["number"] == "7"
+        assert driver.stdout.readline() == "7\n"
 
 
 STRANGE_EDITOR = """

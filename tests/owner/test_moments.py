@@ -62,6 +62,12 @@ def test_at_the_prompt_of_a_debugger_it_runs_at_once_but_not_while_the_visit_end
     assert find(*prompt, ("debugging/desk.py", "_close"), ("debugging/channel.py", "close"))[0] == "_close"
 
 
+def test_a_wait_for_an_editor_is_left_at_once_but_what_is_told_of_it_is_told() -> None:
+    stop = (("", "main"), ("worker/breakpoints.py", "_hook"), ("worker/breakpoints.py", "stop_in_editor"))
+    assert find(*stop, ("debugging/vscode.py", "wait_for_editor"), ("", "wait")) == (None, False)
+    assert find(*stop, ("worker/breakpoints.py", "_announce"))[0] == "_announce"
+
+
 def test_in_a_call_of_a_queue_the_call_is_answered_or_withdrawn_first() -> None:
     places = (("", "main"), ("util/queue.py", "get"), ("util/queue.py", "_called"), ("util/queue.py", "_get"))
     assert find(*places) == ("_called", False)
@@ -131,6 +137,7 @@ def test_every_function_that_is_named_here_exists() -> None:
         *moments._CALLERS,
         *moments._LOOPS,
         *moments._STEPS,
+        *moments._STANDS,
         *(("owner/interrupts.py", each) for each in moments._PATCHES),
     ]
     for part, name in [*listed, ("owner/interrupts.py", moments._RUNS_HANDLERS)]:

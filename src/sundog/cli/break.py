@@ -15,6 +15,7 @@ _EXAMPLES = rows.examples(
     ('sundog break f.py:41 --when "x > 3"', "stop at line 41 when x is large"),
     ("sundog break --on-exception ValueError", "stop where a ValueError is raised"),
     ("sundog break f.py:41 --attempt 2", "stop only when the task is tried again"),
+    ("sundog break 'In[6]:2'", "stop at a line of a cell of IPython"),
     ("sundog break --list", "what is set"),
     ("sundog break --clear 1", "remove number 1; without a number, all"),
 )
@@ -58,6 +59,7 @@ def command(
     Every worker watches for it, also those that start later. A task that meets it is paused; `sundog debug` attaches.
     While none is set, nothing is watched.
     """
+    from sundog.debugging.triggers import is_cell
     from sundog.util.state.source import find_source
     from sundog.wire.pauses import Trigger
 
@@ -90,7 +92,7 @@ def command(
     click.echo(
         f"Breakpoint {number} is set: {Trigger(number, path, line, when, exception, attempt or 0).text()}"
     )
-    if path and not os.path.isfile(path):
+    if path and not os.path.isfile(path) and not is_cell(path):
         click.echo(
             f"There is no {path} in this folder: it is met in any file of that name that a worker runs."
         )
@@ -104,6 +106,8 @@ def parse_place(place: str) -> tuple[str, int]:
     Raises:
         UsageError: the line is no number, or holds no code.
     """
+    from sundog.debugging.triggers import is_cell
+
     path, colon, number = place.rpartition(":")
     if not colon:
         path, number = place, ""
@@ -116,7 +120,7 @@ def parse_place(place: str) -> tuple[str, int]:
         path = os.path.abspath(path)
         if line:
             _check_line(path, line)
-    elif path and os.path.isabs(path):
+    elif path and os.path.isabs(path) and not is_cell(path):
         raise click.UsageError(f"there is no file {path}.")
     return path, line
 

@@ -9,6 +9,7 @@ sundog itself and in the standard library. Runs in a worker, in whichever thread
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -24,6 +25,10 @@ _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 # What was typed: at a prompt, in a cell of IPython. Other such names are of code that Python makes ("<string>": the
 # methods of dataclasses and named tuples, and what follows `python -c`).
 _TYPED = ("<stdin>", "<ipython-input-")
+_CELL = re.compile(r"In ?\[(\d+)\]")
+_KERNEL = re.compile(
+    r".*/ipykernel_\d+/\d+\.py"
+)  # the names that Jupyter's kernel gives to its cells; no such files
 _TOOL = 4  # one of sys.monitoring's six tool ids; 0, 1, 2 and 5 have names of their own
 
 # Called at a hit, in the thread that met it; returns what traces the frame from now on, or None.
@@ -41,6 +46,11 @@ class TriggerWatch:
         self._is_monitoring = False
 
     # ------------------------------------------------------------------ arming
+    @property
+    def is_set(self) -> bool:
+        """Whether there is something to watch for."""
+        return bool(self._triggers)
+
     def set(self, triggers: tuple[Trigger, ...]) -> None:
         """Watch for these from now on, and for no others."""
         self._triggers = triggers
@@ -157,16 +167,30 @@ class TriggerWatch:
 
 
 def fits(wanted: str, path: str) -> bool:
-    """Whether a file is the one that was named: by its whole path, or by the end of it.
+    """Whether a file is the one that was named: by its whole path or the end of it, or by its number in IPython.
 
     >>> fits("jobs/f.py", "/home/me/jobs/f.py"), fits("f.py", "/home/me/of.py"), fits("", "/x.py")
     (True, False, True)
+    >>> fits("In[6]", "<ipython-input-6-066dca5cfbf4>"), fits("In[6]", "<ipython-input-61-066dca5cfbf4>")
+    (True, False)
     """
     if not wanted or path == wanted:
         return True
+    cell = _CELL.fullmatch(wanted)
+    if cell is not None:
+        return path.startswith(f"<ipython-input-{cell[1]}-")
     if os.path.isabs(wanted):
         return os.path.realpath(path) == os.path.realpath(wanted)
     return path.endswith(os.sep + wanted.removeprefix(f".{os.sep}"))
+
+
+def is_cell(path: str) -> bool:
+    """Whether a path is of code that was typed in IPython or in a notebook, which is in no file.
+
+    >>> [is_cell(each) for each in ("In[6]", "<ipython-input-6-066dca>", "/tmp/ipykernel_71/2204.py", "f.py")]
+    [True, True, True, False]
+    """
+    return path.startswith(_TYPED) or bool(_CELL.fullmatch(path) or _KERNEL.fullmatch(path))
 
 
 def is_called(error: BaseException, name: str) -> bool:

@@ -30,6 +30,19 @@ _STEPS = (
     ("debugging/desk.py", "go_on"),
     ("debugging/desk.py", "_close"),
 )
+# Functions in which a task waits for an editor: it can be cancelled there, as at a prompt.
+_STANDS = tuple(
+    ("worker/breakpoints.py", name)
+    for name in (
+        "_hook",
+        "stop",
+        "post_mortem",
+        "_hand_to_editor",
+        "error_in_editor",
+        "stop_in_editor",
+        "_await_editor",
+    )
+)
 _GUARD = ("owner/interrupts.py", "owner/moments.py")
 _RUNS_HANDLERS = "_run"
 _PATCHES = ("install", "uninstall", "_signal", "_getsignal")
@@ -89,7 +102,7 @@ def find(frame: FrameType | None) -> tuple[FrameType | None, bool]:
                 return ours, False
             elif place in _LOOPS:
                 return ours, True
-            elif place in _STEPS or not part.startswith(_APPLICATIONS):
+            elif place in _STEPS or not (part.startswith(_APPLICATIONS) or place in _STANDS):
                 ours = frame
         elif is_finaliser(frame) or _is_of_future(frame):
             ours = frame

@@ -47,6 +47,7 @@ class Breakpoints:
         self._life = life
         self._desks: dict[bytes, DebugDesk] = {}  # task -> the socket of its debugger
         self._in_editor: set[bytes] = set()  # tasks that an attached editor has stopped
+        self._is_watching_editor = False
         self._watch: TriggerWatch | None = None
 
     def install(self) -> None:
@@ -123,15 +124,23 @@ class Breakpoints:
                 ctypes.c_ulong(ident), ctypes.py_object(PromptInterrupt)
             )
             return
-        executor = self._life.executor
 
         def arrived(_frame: FrameType | None) -> None:
-            executor.on_signal = None
             if is_on():
                 raise PromptInterrupt
 
-        executor.on_signal = arrived  # also ends a sleep or another call of the system
-        signal.pthread_kill(ident, signal.SIGINT)
+        self._call_in_main(arrived)  # also ends a sleep or another call of the system
+
+    def _call_in_main(self, call: Callable[[FrameType | None], None]) -> None:
+        """Have the main thread call something in its handler of SIGINT, wherever it is, with its frame."""
+        executor = self._life.executor
+
+        def arrived(frame: FrameType | None) -> None:
+            executor.on_signal = None
+            call(frame)
+
+        executor.on_signal = arrived
+        signal.pthread_kill(self._life.serving.main_thread, signal.SIGINT)
 
     def _pause(self, path: str, line: int, function: str, why: str) -> Pause:
         running = context.current()
@@ -182,10 +191,15 @@ class Breakpoints:
         at, line = list(traceback.walk_tb(error.__traceback__))[-1]
         code = at.f_code
         pause = self._pause(code.co_filename, line, code.co_qualname, why)._replace(port=port)
-        self._announce(pause)
+        is_over = threading.Event()
         try:
+            self._announce(pause)
+            self._await_editor()
+            # The editor may go before debugpy has stopped the task for it.
+            _look(lambda: not is_over.is_set(), vscode.let_go)
             vscode.stop_at_error(error, frame or at)
         finally:
+            is_over.set()
             self._withdraw(pause.id)
 
     def stop_in_editor(self, frame: FrameType, why: str, *, now: bool = False) -> None:
@@ -202,24 +216,44 @@ class Breakpoints:
             return vscode.stop_at(frame, now=now)  # it counts as paused since its first stop
         code = frame.f_code
         pause = self._pause(code.co_filename, frame.f_lineno, code.co_qualname, why)._replace(port=port)
-        self._announce(pause)
-        try:
-            vscode.stop_at(frame, now=now)
-        except BaseException:
-            self._withdraw(pause.id)
-            raise
-        # The task stops when this function returns. As long as an editor is attached, the task counts as
-        # paused.
-        is_running = self._is_running(task_id)
-        self._in_editor.add(task_id)
+        announced = [pause.id]
 
-        def look() -> None:
-            while vscode.is_attached() and is_running():
-                time.sleep(_LOOK_S)
+        def leave() -> None:
             self._in_editor.discard(task_id)
-            self._withdraw(pause.id)
+            while announced:
+                self._withdraw(announced.pop())
 
-        threading.Thread(target=look, daemon=True, name="sundog-debug").start()
+        is_running = self._is_running(task_id)
+        try:
+            self._announce(pause)
+            self._await_editor()
+            # As long as an editor is attached, the task counts as paused.
+            self._in_editor.add(task_id)
+            _look(lambda: vscode.is_attached() and is_running(), then=leave)
+        except BaseException:  # a cancel
+            leave()
+            raise
+        vscode.stop_at(frame, now=now)
+
+    def _await_editor(self) -> None:
+        """Wait for an editor, and have the program run as before when it has gone."""
+        from sundog.debugging import vscode
+
+        vscode.wait_for_editor()
+        if not self._is_watching_editor:
+            self._is_watching_editor = True
+            _look(vscode.is_attached, then=self._editor_left)
+
+    def _editor_left(self) -> None:
+        """Trace no thread for an editor any more; other threads than the main one follow with their next task."""
+        self._is_watching_editor = False
+        if sys.version_info >= (3, 12):
+            return
+        if _is_of_editor(threading.gettrace()):
+            watch = self._watch
+            threading.settrace(watch.trace if watch is not None and watch.is_set else None)
+        self._life.executor.inspection.arm(self._arm_here)
+        self._call_in_main(self._arm_thread)
 
     # ------------------------------------------------------------------ breakpoints from outside
     def set_captures(self, message: SetCaptures) -> None:
@@ -227,35 +261,54 @@ class Breakpoints:
         self._life.executor.inspection.capture(message.names)
 
     def set_triggers(self, message: SetTriggers) -> None:
-        """Breakpoints that were set from outside, all of them.
-
-        By the reader thread: the main thread is armed in its handler of SIGINT, wherever it is.
-        """
+        """Breakpoints that were set from outside, all of them (by the reader thread)."""
         if self._watch is None:
             from sundog.debugging.triggers import TriggerWatch
 
             self._watch = TriggerWatch(self._met)
         self._watch.set(message.triggers)
-        self._life.executor.on_signal = self._arm_main
+        needs_arming = message.triggers or "debugpy" in sys.modules
         self._life.executor.inspection.arm(
-            self._arm_here if message.triggers and sys.version_info < (3, 12) else None
+            self._arm_here if needs_arming and sys.version_info < (3, 12) else None
         )
-        signal.pthread_kill(self._life.serving.main_thread, signal.SIGINT)
+        self._call_in_main(self._arm_thread)
 
-    def _arm_main(self, frame: FrameType | None) -> None:
-        self._life.executor.on_signal = None
+    def _arm_thread(self, frame: FrameType | None) -> None:
+        """Trace this thread for what needs it now."""
+        if _is_of_editor(sys.gettrace()):
+            from sundog.debugging import vscode
+
+            vscode.release_thread()
         if self._watch is not None:
             self._watch.arm_thread(frame)
 
     def _arm_here(self) -> None:
-        if self._watch is not None:
-            self._watch.arm_thread(None)
+        self._arm_thread(None)
 
     def _met(self, frame: FrameType, why: str) -> object:
         return self._pdb().stop_at(frame, why)
 
     def _is_ours(self, tracer: object) -> bool:
         return self._watch is not None and tracer == self._watch.trace
+
+
+def _look(
+    is_on: Callable[[], bool],
+    each: Callable[[], None] | None = None,
+    *,
+    then: Callable[[], None] | None = None,
+) -> None:
+    """Have a thread look ten times a second whether something goes on, and do something when it has ended."""
+
+    def look() -> None:
+        while is_on():
+            if each is not None:
+                each()
+            time.sleep(_LOOK_S)
+        if then is not None:
+            then()
+
+    threading.Thread(target=look, daemon=True, name="sundog-debug").start()
 
 
 def _is_of_editor(tracer: object) -> bool:
