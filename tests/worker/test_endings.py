@@ -5,7 +5,10 @@ from __future__ import annotations
 import atexit
 import faulthandler
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -149,3 +152,33 @@ def test_the_reason_of_an_end_that_was_decided_before_stays() -> None:
     executor.concurrent, executor.exit_after = True, "exit_actor() was called"
     _arrive(life, executor)
     assert (executor.exit_after, executor.exit_code) == ("exit_actor() was called", 0)
+
+
+def test_a_child_that_user_code_forks_does_not_lose_a_sigterm_that_comes_at_once() -> None:
+    program = """
+        import os, signal
+        from sundog.worker.endings import Terminations
+
+        sent, tell = os.pipe()
+
+        def stand_still():
+            os.read(sent, 1)  # the child has no core while its parent sends the signal
+
+        os.register_at_fork(after_in_child=stand_still)
+        Terminations(None, None).install()
+        for blocked in ((), (signal.SIGUSR1,)):
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            child = os.fork()
+            if child == 0:
+                os.read(sent, 1)
+                os._exit(0)
+            os.kill(child, signal.SIGTERM)
+            os.write(tell, b"12")
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+            assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set(blocked)
+            os.set_blocking(sent, False)
+            os.read(sent, 2)
+            os.set_blocking(sent, True)
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

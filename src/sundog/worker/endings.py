@@ -19,13 +19,14 @@ import gc
 import os
 import signal
 import sys
+from _thread import get_ident
 from typing import TYPE_CHECKING
 
 from sundog.owner import context, interrupts
 from sundog.worker.exits import Terminated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from sundog.worker.actor_life import ActorLife
     from sundog.worker.executor import Executor
@@ -79,7 +80,7 @@ class Terminations:
     def install(self) -> None:
         """Take the signal, here and not in the children that user code forks."""
         _signal.signal(_SIGTERM, self.arrived)  # not the module's own: see `zygote.py`
-        os.register_at_fork(after_in_child=_restore)
+        os.register_at_fork(before=_hold_back, after_in_parent=_let_through, after_in_child=_restore)
 
     def arrived(self, _signal: int, _frame: object) -> None:
         """Raise in what runs here, or end when nothing does."""
@@ -98,7 +99,21 @@ class Terminations:
         raise Terminated(1)
 
 
+_masks: dict[int, Collection[int]] = {}  # by thread that forks: the signals that it had blocked before
+
+
+def _hold_back() -> None:
+    """Block the signal from just before a fork on: the child would lose it until it has the usual effect there."""
+    _masks[get_ident()] = _signal.pthread_sigmask(signal.SIG_BLOCK, (_SIGTERM,))
+
+
+def _let_through() -> None:
+    _signal.pthread_sigmask(signal.SIG_SETMASK, _masks.pop(get_ident(), ()))
+
+
 def _restore() -> None:
     # a thread of user code forked this process, so this is not the main thread
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _let_through()
+    _masks.clear()
