@@ -67,6 +67,18 @@ def test_the_least_pause_of_a_function_is_what_trying_again_takes() -> None:
     assert [node.pause_s for node in pauses] == [0.1, 0.1]
 
 
+def test_an_attempt_that_stands_in_line_behind_other_tasks_has_no_pause_meanwhile() -> None:
+    script = Script()
+    runs = ((0.0, 1.0, 1), (2.1, 3.1, 1))
+    flaky = script.submit("flaky", 2.0, start_s=0.0, attempts=2, pause_s=1.1, runs=runs, wasted_s=1.0)
+    script.submit("other", 1.0, start_s=1.0, process=1)
+    set_lags(script.nodes, [], {"CPU": 1.0})
+    assert flaky.pause_s == pytest.approx(0.1)
+    flaky.pause_s = 1.1
+    set_lags(script.nodes, [], {"CPU": 2.0})
+    assert flaky.pause_s == pytest.approx(1.1)
+
+
 def test_the_only_worker_of_a_run_shows_what_its_first_task_imported() -> None:
     script = Script()
     for n in range(5):
@@ -158,3 +170,16 @@ def test_what_is_submitted_before_the_node_is_there_waits_for_it() -> None:
     assert [node.lag_s for node in nodes] == pytest.approx([0.05, 0.06])
     costs = costs_of(script.nodes, [Program(0, 0.0, 5.0, script.ops)], 0.25)
     assert (costs.first_s, costs.boot_s, costs.node_s) == pytest.approx((0.05, 0.06, 0.25))
+
+
+def test_the_places_of_a_pool_are_known_though_nothing_stood_in_line() -> None:
+    script = Script()
+    for process in (1, 2, 3):
+        script.submit("Pool", 0.0, process=process, resources={})
+    tasks = []
+    for _ in range(4):
+        tasks.append(script.submit("digest", 0.1, process=1, resources={}))
+        script.get(tasks[-1])
+    assert crews(script.nodes) == {CREW: 3.0}
+    assert [node.resources for node in tasks] == [{CREW: 1.0}] * 4
+    assert not script.nodes[0].resources

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sundog.advice.findings_actors import actor_per_item, one_actor, unbalanced_actors
+from sundog.advice.findings_actors import actor_per_item, one_actor, shared_by_alike, unbalanced_actors
 from sundog.advice.simulator import play
 from sundog.advice.source import Sources
 from tests.advice.runs import Script
@@ -88,3 +88,48 @@ def test_an_actor_that_is_made_for_each_item_is_found_where_it_is_made() -> None
 
 def test_actors_that_are_there_together_are_not_made_again_and_again() -> None:
     assert not list(actor_per_item(made_again(8, at_once=True).run(), Sources()))
+
+
+def all_at_once(work_s: float, calls_each: int = 1) -> Script:
+    """Twenty actors, all made before the first is called; each takes 0.2 s to be there."""
+    script = Script(cpus=2, cores=2)
+    made = [script.create("A", bytes([n]), site="/x.py:5 in main") for n in range(20)]
+    for place, node in enumerate(made):
+        node.start_s, node.end_s, node.lag_s = (
+            0.1 * (place + 1),
+            0.1 * (place + 1) + work_s,
+            0.1 * (place + 1),
+        )
+        node.work_s = work_s
+    calls = [
+        script.call("A.m", 0.01, bytes([n]), start_s=made[n].end_s + 0.01 * turn, site="/x.py:7 in main")
+        for turn in range(calls_each)
+        for n in range(20)
+    ]
+    script.get(*calls)
+    return script
+
+
+def test_an_actor_for_each_item_is_found_though_all_are_there_at_a_time() -> None:
+    [draft] = actor_per_item(all_at_once(0.001).run(), Sources())
+    assert (draft.kind, draft.site) == ("actor-per-item", "/x.py:5 in main")
+    assert "Make 2 of them" in draft.change
+
+
+def test_what_the_constructors_of_actors_that_are_there_at_a_time_did_is_still_done() -> None:
+    run = all_at_once(0.3).run()
+    [draft] = actor_per_item(run, Sources())
+    assert play(draft.run).length_s >= 10 * 0.3
+
+
+def test_actors_that_are_there_at_a_time_and_are_called_again_keep_something() -> None:
+    assert not list(actor_per_item(all_at_once(0.001, calls_each=2).run(), Sources()))
+
+
+def test_calls_of_a_pool_are_shared_among_the_actors_of_one_line() -> None:
+    script = Script()
+    for actor in (b"a", b"b"):
+        script.create("A", actor, site="/x.py:5 in main")
+    calls = [script.call("A.m", 0.5, b"a") for _ in range(4)]
+    run = shared_by_alike(script.run(), {node.key for node in calls})
+    assert [run.nodes[node.key].actor for node in calls] == [b"a", b"b", b"a", b"b"]

@@ -6,7 +6,7 @@ import pytest
 
 from sundog.advice.findings import Draft
 from sundog.advice.findings_data import closure, large_argument, put_again, spilling, too_many_threads
-from sundog.advice.run import CREATE, SUBMIT, Copy, LargeFunction
+from sundog.advice.run import CREATE, SUBMIT, Copy, FunctionLoad, LargeFunction
 from sundog.advice.simulator import play
 from sundog.advice.source import Sources
 from sundog.plain import replaced
@@ -160,6 +160,40 @@ def test_values_that_differ_from_turn_to_turn_are_put_rightly(tmp_path: Path, va
     assert _putting(tmp_path, value, then) == []
 
 
+HELPERS = [
+    ("def send(table, x):\n    return f.remote(ray.put(table), x)\nfor x in xs:\n    send(big, x)\n", "big"),
+    (
+        "def send(table, x):\n    return f.remote(ray.put(table), x)\nfor x in xs:\n    send(x=1, table=x)\n",
+        "",
+    ),
+    ("def send(x):\n    return f.remote(ray.put(x), x)\nfor x in xs:\n    send(load(x))\n", ""),
+    (
+        "class A:\n    def send(self, x):\n        return f.remote(ray.put(self.table), x)\n"
+        "    def run(self):\n        return [self.send(x) for x in xs]\n",
+        "self.table",
+    ),
+    (
+        "class A:\n    def send(self, x):\n        return f.remote(ray.put(self.table), x)\n"
+        "    def run(self):\n        for x in xs:\n            self.table = load(x)\n            self.send(x)\n",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "name"), HELPERS)
+def test_a_put_in_a_helper_that_a_loop_calls_is_in_its_loop(text: str, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(f"import sundog as ray\n{text}")
+    line = next(n for n, each in enumerate(file.read_text().splitlines(), 1) if "ray.put" in each)
+    script = Script()
+    puts = []
+    for _ in range(4):
+        puts.append((script.now, script.now + 0.5, 1 << 20, f"{file}:{line} in send"))
+        script.compute(0.5)
+    drafts = list(put_again(script.run(puts=puts), Sources()))
+    assert [draft.evidence.partition(" ")[0] for draft in drafts] == ([f"put({name})"] if name else [])
+
+
 def test_a_function_that_is_defined_again_is_sent_again() -> None:
     script = Script(cpus=1)
     functions = []
@@ -231,6 +265,33 @@ def test_a_constructor_loads_its_class_no_more() -> None:
     script.get(*script.nodes)
     [draft] = closure(script.run(functions=[LargeFunction("Model", 1 << 28, 0.1, 0.0)]), Sources())
     assert [draft.run.nodes[n].work_s for n in range(3)] == pytest.approx([0.2, 0.2, 0.2])
+
+
+def test_the_recorded_time_to_load_a_function_is_in_the_first_task_of_each_process() -> None:
+    script = Script(cpus=2, cores=2)
+    script.compute(0.2)
+    nodes = [script.submit("use", 0.3, cpu_s=0.3, process=n, is_first=True) for n in (1, 2)]
+    nodes += [script.submit("use", 0.1, start_s=0.5, process=n) for n in (1, 2)]
+    script.get(*nodes)
+    loads = [FunctionLoad("use", n, 0.25, 0.2) for n in (1, 2)] + [
+        FunctionLoad("other", 1, 0.1, 0.2),
+        FunctionLoad("use", 7, 0.1, 0.2),
+    ]
+    run = script.run(functions=[LargeFunction("use", 1 << 28, 0.1, 0.0)], loads=loads)
+    [draft] = closure(run, Sources())
+    assert [node.work_s for node in draft.run.nodes] == pytest.approx([0.05, 0.05, 0.1, 0.1])
+    assert "to load it there took 0.50 s" in draft.evidence
+
+
+def test_modules_that_a_function_imports_are_imported_without_its_data_too() -> None:
+    script = Script(cpus=2, cores=2)
+    script.compute(0.2)
+    nodes = [script.submit("use", 0.3, cpu_s=0.3, process=n, is_first=True) for n in (1, 2)]
+    script.get(*nodes)
+    loads = [FunctionLoad("use", 1, 0.25, 0.2, imported=150), FunctionLoad("use", 2, 0.25, 0.2, imported=1)]
+    run = script.run(functions=[LargeFunction("use", 1 << 28, 0.1, 0.0)], loads=loads)
+    [draft] = closure(run, Sources())
+    assert [node.work_s for node in draft.run.nodes] == pytest.approx([0.2, 0.05])
 
 
 def test_without_spilling_a_task_waits_for_its_arguments_no_longer_than_others() -> None:

@@ -35,6 +35,37 @@ def test_the_programs_own_time_in_a_loop_is_found_at_its_line(tmp_path: Path) ->
     assert play(drafts[0].run).length_s < 1.3
 
 
+def test_what_a_generator_makes_in_each_turn_is_found_at_the_loop_over_it(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(
+        "import sundog as ray\ndef chunks(n):\n    for x in range(n):\n        yield parse(x)\n"
+        "refs = []\nfor chunk in chunks(5):\n    refs.append(func.remote(chunk))\nray.get(refs)\n"
+    )
+    script = Script(cpus=8)
+    nodes = []
+    for _ in range(5):
+        script.compute(0.3)
+        nodes.append(script.submit("func", 0.5, site=f"{file}:7 in <module>"))
+    script.get(*nodes, site=f"{file}:8 in <module>")
+    drafts = [draft for draft in serial_part(script.run(), Sources()) if draft.often > 1]
+    assert [draft.site for draft in drafts] == [f"{file}:6"]
+
+
+def test_a_loop_that_keeps_to_the_clock_is_no_serial_part(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(
+        "import sundog as ray\nfor x in xs:\n    time.sleep(due - time.monotonic())\n    due += 1\n"
+        "    refs.append(func.remote(x))\nray.get(refs)\n"
+    )
+    script = Script(cpus=8)
+    nodes = []
+    for _ in range(5):
+        script.compute(0.3)
+        nodes.append(script.submit("func", 0.1, site=f"{file}:5 in <module>"))
+    script.get(*nodes, site=f"{file}:6 in <module>")
+    assert not [draft for draft in serial_part(script.run(), Sources()) if draft.often > 1]
+
+
 def test_one_long_stretch_is_split(tmp_path: Path) -> None:
     file = tmp_path / "prog.py"
     file.write_text("import sundog as ray\nray.get([f.remote(x) for x in xs])\ntotal = slow(1)\n")

@@ -39,6 +39,24 @@ def test_a_get_whose_values_only_go_on_to_the_next_stage_is_found(tmp_path: Path
     assert "+tables = [read.remote(x) for x in xs]" in draft.diff
 
 
+def test_a_stage_whose_results_an_object_keeps_for_its_next_method_is_found(tmp_path: Path) -> None:
+    text = (
+        "class A:\n    def read(self):\n        self.tables = ray.get([read.remote(x) for x in xs])\n"
+        "    def clean(self):\n        return [clean.remote(table) for table in self.tables]\nimport sundog as ray\n"
+    )
+    file = tmp_path / "prog.py"
+    script = staged(file, STAGES)
+    file.write_text(text)
+    for node in script.nodes:
+        node.site = f"{file}:{3 if node.name == 'read' else 5} in f"
+    script.ops[4].site = f"{file}:3 in read"
+    run = script.run(cpus=8.0, cores=8)
+    [draft] = get_between_stages(run, Sources())
+    assert draft.site == f"{file}:3 in read"
+    file.write_text(text + "print(A().tables)\n")
+    assert not list(get_between_stages(run, Sources()))
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -69,6 +87,15 @@ def polled(file: Path, text: str) -> Script:
         script.submit("f", 0.25, site=f"{file}:3 in <listcomp>")
     script.compute(1.0)
     return script
+
+
+def test_a_loop_that_asks_a_queue_and_sleeps_is_found_too(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    text = POLLS.replace(
+        "len(ray.wait(refs, num_returns=len(refs), timeout=0)[0]) < len(refs)", "queue.empty()"
+    )
+    [draft] = polling(polled(file, text).run(), Sources())
+    assert (draft.kind, draft.site) == ("polling", f"{file}:5")
 
 
 def test_a_loop_that_sleeps_until_results_are_there_is_found_at_its_sleep(tmp_path: Path) -> None:

@@ -32,6 +32,36 @@ def test_tasks_that_work_less_than_they_cost_are_found() -> None:
     assert play(draft.run).length_s < play(run).length_s / 4
 
 
+@pytest.mark.parametrize(("is_awaited", "count"), [(False, 1), (True, 0)])
+def test_calls_that_work_less_than_they_cost_are_found_unless_each_is_awaited(
+    is_awaited: bool, count: int
+) -> None:
+    script = Script(cpus=2, cores=2)
+    script.create("A", b"a")
+    calls = []
+    for _ in range(400):
+        script.compute(0.0003)
+        calls.append(script.call("A.add", 0.00001, b"a", site="/x.py:3 in main"))
+        if is_awaited:
+            script.get(calls[-1], site="/x.py:3 in main")
+    script.get(*calls)
+    run = script.run()
+    drafts = list(tasks_too_small(run, Sources()))
+    assert [draft.kind for draft in drafts] == ["tasks-too-small"] * count
+    for draft in drafts:
+        assert play(draft.run).length_s < play(run).length_s / 4
+
+
+def test_bundles_are_of_one_actor_each() -> None:
+    script = Script()
+    for actor in (b"a", b"b"):
+        script.create("A", actor)
+    calls = [script.call("A.add", 0.001, (b"a", b"b")[n % 2]) for n in range(20)]
+    script.get(*calls)
+    _, heads = bundled(script.run(), script.ops, [node.key for node in calls], 5)
+    assert [(node.actor, round(node.work_s, 3)) for node in heads] == [(b"a", 0.005), (b"b", 0.005)] * 2
+
+
 def test_tasks_that_work_long_enough_are_none() -> None:
     script = Script(cpus=2, cores=2)
     script.get(*[script.submit("work", 0.05, start_s=n // 2 * 0.05) for n in range(100)])
@@ -48,6 +78,8 @@ def test_a_long_task_at_the_end_is_to_be_submitted_first_or_cut() -> None:
     assert play(run).length_s == pytest.approx(4.5)
     assert play(draft.run).length_s == pytest.approx(3.0)
     assert "long ones first" in draft.change and "cut the long ones" in draft.change
+    assert draft.best is not None and play(draft.best).length_s <= 3.0, "both ways are predicted"
+    assert "first change" in draft.why_range
 
 
 def test_a_long_task_that_is_first_is_to_be_cut_only_if_it_takes_twice_its_share() -> None:

@@ -50,6 +50,69 @@ def test_a_get_in_a_function_that_a_loop_calls_is_found(tmp_path: Path) -> None:
     ]
 
 
+WAITS = "import sundog as ray\nfor x in xs:\n    ray.wait([work.remote(x)])\n"
+
+
+def test_a_wait_for_all_that_it_is_given_is_like_a_get(tmp_path: Path) -> None:
+    site = f"{program(tmp_path, WAITS)}:3 in <module>"
+    script = Script()
+    for _ in range(6):
+        script.get(script.submit("work", 0.5, site=site), site=site, wait=True, need=1)
+    [draft] = found(get_in_loop(script.run(), Sources()))
+    assert (draft.kind, draft.site) == ("get-in-loop", site)
+    assert play(draft.run).length_s == pytest.approx(1.0)
+
+
+def test_a_wait_for_the_first_of_several_is_none(tmp_path: Path) -> None:
+    site = f"{program(tmp_path, WAITS)}:3 in <module>"
+    script = Script()
+    for _ in range(4):  # rounds of two, each taken as they come
+        first, second = (script.submit("work", seconds, site=site) for seconds in (0.2, 0.5))
+        script.get(first, second, site=site, wait=True, need=1)
+        script.get(second, site=site, wait=True, need=1)
+    assert not found(get_in_loop(script.run(), Sources()))
+
+
+def test_a_pool_that_is_asked_for_one_at_a_time_would_use_all_its_actors(tmp_path: Path) -> None:
+    text = (
+        "import sundog as ray\nfor x in xs:\n    pool.submit(lambda a, v: a.f.remote(v), x)\n"
+        "    out.append(pool.get_next())\n"
+    )
+    site = f"{program(tmp_path, text)}:4 in <module>"
+    script = Script()
+    for actor in (b"a", b"b"):
+        script.create("A", actor, "/x.py:5 in main")
+    for _ in range(6):
+        script.get(script.call("A.f", 0.5, b"a", site=site), site=site)
+    [draft] = found(get_in_loop(script.run(), Sources()))
+    assert (draft.kind, draft.site) == ("get-in-loop", site)
+    assert "pool" in draft.change
+    assert play(draft.run).length_s == pytest.approx(1.5)
+
+
+def test_the_calls_of_a_queue_in_a_loop_are_none(tmp_path: Path) -> None:
+    text = "import sundog as ray\nfor x in xs:\n    out.append(queue.get())\n"
+    site = f"{program(tmp_path, text)}:3 in <module>"
+    script = Script()
+    script.create("_QueueActor", b"queue", site)
+    for _ in range(5):
+        script.get(script.call("_QueueActor.get", 0.2, b"queue", site=site), site=site)
+    assert not found(get_in_loop(script.run(concurrent=frozenset({b"queue"})), Sources()))
+
+
+def test_calls_that_wait_for_other_calls_of_their_actor_are_none(tmp_path: Path) -> None:
+    text = (
+        "import sundog as ray\nfor x in xs:\n    out.append(ray.get(buffer.pop.remote()))\n"
+        "class Buffer:\n    async def pop(self):\n        return await self.items.get()\n"
+    )
+    site = f"{program(tmp_path, text)}:3 in <module>"
+    script = Script()
+    script.create("Buffer", b"buffer", site)
+    for _ in range(5):
+        script.get(script.call("Buffer.pop", 0.2, b"buffer", site=site), site=site)
+    assert not found(get_in_loop(script.run(concurrent=frozenset({b"buffer"})), Sources()))
+
+
 def test_one_get_of_many_is_none(tmp_path: Path) -> None:
     script = Script()
     site = f"{program(tmp_path, LOOP)}:3 in <module>"

@@ -102,6 +102,19 @@ def test_a_wait_behind_many_tasks_that_ran_inside_is_of_the_task_around_them() -
     assert any(op.kind == WAIT and last.key in op.nodes for op in outer.program)
 
 
+def test_a_wait_that_ends_with_the_task_it_waited_for_is_of_the_task_around_it() -> None:
+    script = Script()
+    outer = script.submit("outer", 2.0, process=1)
+    inner = script.node("inner", 1.0, owner=b"worker..", process=1, submit_s=0.25, start_s=0.5)
+    waited = Span(
+        1, 1.5, 1.5, b"worker.." + inner.number.to_bytes(8, "little"), 1, inner.number, "", False, 1
+    )
+    built(script, [waited], 2.0)
+    assert inner.program is None
+    assert outer.program is not None
+    assert [op.nodes for op in outer.program if op.kind == WAIT] == [(inner.key,)]
+
+
 def test_the_time_until_init_returned_is_a_step_of_its_own() -> None:
     script = Script()
     script.now = 2.0

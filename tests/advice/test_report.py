@@ -46,12 +46,18 @@ def test_a_run_without_faults_says_so() -> None:
     assert "nothing to examine" in str(report(is_whole=False))
 
 
+def test_a_run_that_cannot_be_played_is_not_called_faultless() -> None:
+    unplayed = report(played_s=0.0)
+    for text in (str(unplayed), unplayed._repr_html_()):
+        assert "cannot play this run" in text and "Nothing worth" not in text
+
+
 def test_an_unsure_simulator_says_so() -> None:
     assert "with care" in str(report(played_s=3.0))
 
 
 def test_a_machine_that_others_used_is_told() -> None:
-    assert "Other programs used 80% of the cores" in str(report(others=0.8))
+    assert "Other programs, and the runtime itself, used 80% of the cores" in str(report(others=0.8))
     assert "Other programs" not in str(report(others=0.1))
 
 

@@ -155,6 +155,14 @@ def test_a_task_that_waits_for_what_it_submits_later_does_not_stop_the_play() ->
     assert play(script.run()).length_s == pytest.approx(0.75)
 
 
+def test_a_task_that_waits_for_itself_by_the_records_does_not_stop_the_play() -> None:
+    script = Script()
+    outer = script.submit("outer", 1.0)
+    outer.program = [Op(COMPUTE, 0.5), Op(WAIT, nodes=(outer.key,), at_s=0.5, waited_s=0.1), Op(COMPUTE, 0.4)]
+    script.get(outer)
+    assert play(script.run()).length_s == pytest.approx(0.9)
+
+
 def test_an_asyncio_actor_that_is_held_runs_one_call_at_a_time() -> None:
     script = Script()
     script.create("A", b"actor")

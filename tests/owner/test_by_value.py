@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ LARGE = by_value.LARGE_BYTES
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     yield
-    for each in (by_value._values, by_value._functions, by_value._told):
+    for each in (by_value._values, by_value._functions, by_value._told, by_value._numbers):
         each.clear()
 
 
@@ -95,3 +95,59 @@ def test_the_mark_is_of_the_largest_argument_whatever_else_is_passed() -> None:
     held = Model()
     assert by_value.likeness((held, 1), {}) == by_value.likeness((held, 2), {}) != 0.0
     assert by_value.likeness((1, "a"), {}) == 0.0
+
+
+class Chunk:
+    def __init__(self, x: object) -> None:
+        self.x, self.number = x, 3
+
+
+class Table:
+    """Like a table of a library: it has a length, and what it holds is not to be looked at."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+DATA = np.random.default_rng(0).random((40_000, 8))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: {"x": DATA[n : n + 1000], "y": DATA[n : n + 1000, 0]},
+        lambda n: (DATA[n : n + 1000], n),
+        lambda n: Chunk(DATA[n : n + 1000]),
+        lambda n: DATA[n : n + 1000].T,
+        lambda n: [str(n + each) for each in range(5000)],
+        lambda n: [{"row": each, "value": n + each} for each in range(2000)],
+        lambda n: Table(5000),
+        lambda n: np.zeros(5000),
+        lambda n: {"image": np.zeros((50, 60))},
+        lambda n: "".join(f"{n + each} " for each in range(2000)),
+    ],
+)
+def test_chunks_that_are_made_for_one_call_each_are_other_values(make: Callable[[int], object]) -> None:
+    marks = [by_value.likeness((make(n), "a"), {}) for n in range(0, 20_000, 1000)]
+    assert len(set(marks)) == len(marks)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: {"x": DATA, "number": n},
+        lambda n: (DATA, n),
+        lambda n: Chunk(DATA),
+        lambda n: DATA[:30_000],
+    ],
+)
+def test_a_value_in_a_container_that_is_made_for_one_call_is_the_same(make: Callable[[int], object]) -> None:
+    assert len({by_value.likeness((make(n),), {}) for n in range(9)}) == 1
+
+
+def test_an_object_of_a_library_is_the_same_as_long_as_it_lives() -> None:
+    table = Table(5000)
+    assert len({by_value.likeness((table, n), {}) for n in range(5)}) == 1

@@ -1,8 +1,8 @@
 """Findings about a cluster: a node idle while tasks queue, an autoscaler that waits, data that travels or is spilled.
 
-These come from what the records say of nodes and are not played by the simulator, which knows one machine: what they
-gain is an estimate, and each says of what. Owns their thresholds and words. Reads the index alone; runs in the process
-of whoever asks.
+These findings come from the records of nodes. The simulator, which knows one machine, does not play them: their gain is
+an estimate, and each finding says of what. Owns their thresholds and words. Reads the index alone; runs in the process
+that asks.
 """
 
 from __future__ import annotations

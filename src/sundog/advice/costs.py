@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from statistics import median
 
 from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, WAIT, Costs, Op, Program, Run, RunNode
@@ -17,6 +17,7 @@ _WARM_FACTOR = 2.0
 # simultaneous starts queue. Measured on two cores of 2.5 GHz.
 _BOOT_S, _BOOT_CPU_S = 0.01, 0.02
 BOOT_MOST_S = 0.1  # the most processor time within the start of a new worker
+_POOL = "Pool"  # the task with which a Pool begins in each of its processes
 CREW = "(a place in a crew)"  # what tasks of a Pool request instead of a CPU
 READY_S = 0.1  # from init() to the first worker, if a run does not show it
 GET_SHARE = 0.2  # getting a ready result takes this share of the time that submitting a small task takes
@@ -138,9 +139,16 @@ def _computed_first(run: Run) -> frozenset[str]:
 def crews(nodes: Sequence[RunNode]) -> dict[str, float]:
     """Gives tasks that ask for nothing, and yet stood in line, a place in a crew; returns how many places it has.
 
-    The workers of a Pool or of joblib are such a crew: they hold the CPUs, and the tasks that they run ask for none.
+    The workers of a Pool or of joblib are such a crew: they hold the CPUs, and the tasks that they run ask for none. A
+    Pool begins with a task of its own in each of them, so its places are known though nothing stood in line.
     """
     own = [node for node in nodes if node.kind == TASK and node.count == 1 and not node.resources]
+    members = {node.process for node in own if node.name == _POOL}
+    worked = [node for node in own if node.process in members and node.name != _POOL]
+    if worked and all(node.count == 1 for node in nodes):
+        for node in worked:
+            node.resources = {CREW: 1.0}
+        return {CREW: float(len(members))}
     reach: dict[int, float] = {}
     queued = 0
     for node in sorted(own, key=lambda node: node.start_s):
@@ -231,7 +239,7 @@ def set_lags(
             reach = max(reach, end)
     _set_inside(nodes)
     _cap_starts(nodes, unsure, room.get("CPU", 0.0))
-    _set_pauses(nodes)
+    _set_pauses(nodes, held)
     for program in programs:
         for op in program.ops:
             _set_wake(op, nodes)
@@ -241,10 +249,10 @@ def set_lags(
 
 
 def _cap_starts(nodes: Sequence[RunNode], unsure: Sequence[RunNode], cpus: float) -> None:
-    """A worker that is started while others run waits for a CPU first, which a task that waits in a get may lend it.
+    """A worker that is started while others run waits for a CPU first. A task that waits in a get may lend its CPU.
 
-    When that was is not in the records. The first such worker is taken to have been started for the first CPU that was
-    lent, the second for the second; and no start to last longer than those at the beginning, which nothing held up.
+    The records do not tell when a CPU was lent. Assumed: the first such worker was started for the first CPU that was
+    lent, the second for the second; and no start lasted longer than the starts at the beginning, which had free CPUs.
     """
     firsts = sorted(
         (node for node in nodes if node.is_first and node.kind == TASK and node.resources.get("CPU")),
@@ -297,16 +305,30 @@ class _Held:
         return self._frees[last] if is_full else -1.0
 
 
-def _set_pauses(nodes: Sequence[RunNode]) -> None:
-    """A task that is tried again waits for a place too: the least pause of its function is what trying again takes."""
+def _set_pauses(nodes: Sequence[RunNode], held: Mapping[str, _Held]) -> None:
+    """Set the pause before a retry: the time between two attempts, less the wait for resources. The pause is at most
+    the shortest time that any task of this function had between two attempts.
+    """
     least: dict[str, float] = {}
     for node in nodes:
         if node.attempts > 1:
+            node.pause_s = min(node.pause_s, _pauses_with_a_place(node, held))
             each = node.pause_s / (node.attempts - 1)
             least[node.name] = min(least.get(node.name, each), each)
     for node in nodes:
         if node.attempts > 1:
             node.pause_s = least[node.name] * (node.attempts - 1)
+
+
+def _pauses_with_a_place(node: RunNode, held: Mapping[str, _Held]) -> float:
+    """The time between the attempts of a task in which the resources that it asks for were free."""
+    found = 0.0
+    for (_, ended, _), (begun, _, _) in pairwise(node.ran()):
+        freed = [
+            held[name].freed(ended, begun, amount) for name, amount in node.resources.items() if name in held
+        ]
+        found += max(0.0, begun - max([ended, *freed]))
+    return found if len(node.ran()) == node.attempts else node.pause_s
 
 
 def _set_wake(op: Op, nodes: Sequence[RunNode]) -> None:

@@ -18,6 +18,7 @@ from sundog.advice import (
     findings_tasks,
     findings_waits,
 )
+from sundog.advice.awaits import with_awaits
 from sundog.advice.findings import Draft, Finder, weigh
 from sundog.advice.path import by_function, critical_path, idle_share, parallelism
 from sundog.advice.reading import read_run
@@ -101,6 +102,7 @@ def examine(run: Run, sources: Sources | None = None) -> DoctorReport:
     files = sources or Sources()
     for file in _files(run):
         files.of(file)  # the loop may be in another file than the get that it repeats
+    run = with_awaits(run, files)
     try:
         played_s = play(run).length_s
     except CannotPlay:

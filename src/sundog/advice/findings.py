@@ -38,6 +38,7 @@ class Draft:
     least_share: float = LEAST_SHARE  # the share of the run that it must gain to be reported
     sites: frozenset[str] = frozenset()  # other lines that it is about; EVERYWHERE for all
     best: Run | None = None  # the run if all is saved that the records leave open; then a range is predicted
+    why_range: str = "the records do not tell which"
 
 
 @plain(frozen=True)
@@ -56,6 +57,7 @@ class Finding:
     change: str
     diff: str = ""
     least_s: float = -1.0  # the least that is predicted, of a range; -1: it is no range
+    why_range: str = "the records do not tell which"
 
     @property
     def predicted_least_s(self) -> float:
@@ -85,8 +87,10 @@ def weigh(run: Run, drafts: Sequence[Draft], played_s: float) -> list[Finding]:
     doubt = error if error > _DOUBTFUL else 0.0  # a gain below the error of the simulator may be no gain
     for draft in drafts:
         try:
-            predicted = play(draft.run).length_s * scale
-            least = play(draft.best).length_s * scale if draft.best is not None else predicted
+            # What the simulator lacks of a run of many small tasks is their cost, which is no more.
+            error_of = min(1.0, scale) if draft.kind == "tasks-too-small" else scale
+            predicted = play(draft.run).length_s * error_of
+            least = play(draft.best).length_s * error_of if draft.best is not None else predicted
         except CannotPlay:
             continue
         least = min(least, predicted)
@@ -96,7 +100,9 @@ def weigh(run: Run, drafts: Sequence[Draft], played_s: float) -> list[Finding]:
         place = place_of(draft.site)
         file, line = (place.file, place.line) if place is not None else ("", 0)
         facts = (draft.often, draft.cost_s, gain, predicted, draft.evidence, draft.change, draft.diff)
-        finding = Finding(draft.kind, draft.title, file, line, *facts, least_s=least)
+        finding = Finding(
+            draft.kind, draft.title, file, line, *facts, least_s=least, why_range=draft.why_range
+        )
         found.append((finding, draft.sites | {draft.site}))
     return _without_echoes(sorted(found, key=lambda each: -each[0].gain_s))
 

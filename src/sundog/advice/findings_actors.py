@@ -1,4 +1,4 @@
-"""Faults of actors: one that everything waits for, and several of which one does most of the work. Pure."""
+"""Faults of actors: one actor that all work goes through, or several of which one does most of the work. Pure."""
 
 from __future__ import annotations
 
@@ -119,6 +119,24 @@ def _changes_itself(sources: Sources, call: RunNode) -> str:
     return ""
 
 
+def shared_by_alike(run: Run, keys: set[int]) -> Run:
+    """The run in which calls are shared among all actors that were made at the same line, as a pool of them does."""
+    made: dict[tuple[str, str], list[bytes]] = defaultdict(list)
+    alike: dict[bytes, list[bytes]] = {}
+    for node in run.nodes:
+        if node.kind == CREATE:
+            own = made[node.name, node.site]
+            own.append(node.actor)
+            alike[node.actor] = own
+    calls = [run.nodes[key] for key in sorted(keys) if run.nodes[key].kind == CALL]
+    moved = []
+    for position, node in enumerate(calls):
+        actors = alike.get(node.actor, [])
+        if len(actors) > 1:
+            moved.append(with_(node, actor=actors[position % len(actors)]))
+    return run.changed(moved)
+
+
 def unbalanced_actors(run: Run, sources: Sources) -> Iterator[Draft]:
     """Several actors of one class, of which one gets most of the work."""
     calls = _calls(run)
@@ -175,12 +193,16 @@ def actor_per_item(run: Run, sources: Sources) -> Iterator[Draft]:
         }
         at_a_time = _most_at_a_time([(each.submit_s, max(each.end_s, ends[each.actor])) for each in actors])
         count = max(1, min(at_a_time, int(max(run.cpus, run.cores))))
-        if len(actors) < _MADE_AGAIN * at_a_time or len(actors) < _LEAST_MADE:
+        if len(actors) < _MADE_AGAIN * count or len(actors) < _LEAST_MADE:
             continue
         own = [node for each in actors for node in calls.get(each.actor, ())]
-        made = sum(each.end_s - each.submit_s for each in actors)
+        is_together = (
+            len(actors) < _MADE_AGAIN * at_a_time
+        )  # all are there at a time: what each made may be its own
+        made = sum(each.end_s - each.submit_s - (each.work_s if is_together else 0.0) for each in actors)
         worked = sum(node.work_s for node in own)
-        if len(own) > _FEW_CALLS * len(actors) or made < worked:
+        most = len(actors) * (1 if is_together else _FEW_CALLS)
+        if not own or len(own) > most or made < worked:
             continue
         short = name.removesuffix(".__init__")
         yield Draft(
@@ -192,7 +214,7 @@ def actor_per_item(run: Run, sources: Sources) -> Iterator[Draft]:
             f"to make them took {made:.2f} s, added up, their calls {worked:.2f} s; {at_a_time} were there at a time",
             f"Make {count} of them once and use them again: sundog.util.ActorPool([{short}.remote() for _ in "
             f"range({count})]). If an actor keeps nothing between calls, a task does.",
-            _kept(run, actors, calls, count),
+            _kept(run, actors, calls, count, is_together=is_together),
             sites=frozenset({site, *(node.site for node in own)}),
         )
 
@@ -202,12 +224,28 @@ def _most_at_a_time(lives: Sequence[tuple[float, float]]) -> int:
     return max(accumulate(change for _, change in changes), default=0)
 
 
-def _kept(run: Run, actors: Sequence[RunNode], calls: Mapping[bytes, list[RunNode]], count: int) -> Run:
-    """The run in which the first actors serve the calls of those that were made later."""
+def _kept(
+    run: Run,
+    actors: Sequence[RunNode],
+    calls: Mapping[bytes, list[RunNode]],
+    count: int,
+    *,
+    is_together: bool,
+) -> Run:
+    """The run in which the first actors serve the calls of those that were made later.
+
+    `is_together`: each call then does also what the constructor of its actor did.
+    """
     order = sorted(actors, key=lambda node: node.submit_s)
     gone = {node.key for node in order[count:]}
     moved = [
-        with_(node, actor=order[position % count].actor, lag_s=min(node.lag_s, run.costs.idle_s))
+        with_(
+            node,
+            actor=order[position % count].actor,
+            lag_s=min(node.lag_s, run.costs.idle_s),
+            work_s=node.work_s + (each.work_s if is_together else 0.0),
+            cpu_s=node.cpu_s + (each.cpu_s if is_together else 0.0),
+        )
         for position, each in enumerate(order)
         if each.key in gone
         for node in calls.get(each.actor, ())

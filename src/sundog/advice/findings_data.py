@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from statistics import median
 
@@ -16,16 +16,16 @@ from sundog.advice import mending
 from sundog.advice.findings import EVERYWHERE, Draft
 from sundog.advice.findings_tasks import bundled
 from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, Copy, Op, Run, RunNode, op_with, with_
-from sundog.advice.source import Source, Sources
-from sundog.advice.turns import targets_of
+from sundog.advice.source import Loop, Source, Sources
+from sundog.advice.turns import calls_of, targets_of
 
 _TIMES = 3
 _LARGE_BYTES = 1 << 17
 _MIB = 1 << 20
 _ARRAY_BYTES_PER_S = 400e6  # data that are pickled faster are mostly arrays or bytes
-_LOADED_SHARE = (
-    0.5  # loading a class with its data takes at most this share of the time that pickling it takes
-)
+_LOADED_SHARE = 0.5  # of the time that pickling a class with its data takes, loading it takes at most
+_IMPORTS = 10  # modules: from so many on, to import them takes a part of a load that counts
+_CLOCK_S = 1e-3  # the clocks of a note and of an event are read one after the other
 _SENT_MOST = 5.0  # sending a function takes at most so many times as long as pickling it
 _START_S = 0.02  # of a worker that the node has begun to start already
 _THRASH_S = 0.03  # moves of an object within this time belong together
@@ -117,27 +117,66 @@ def _put_in_vain(sources: Sources, site: str) -> str:
         return ""
     source, place = found
     for call in source.calls(place.line, "put"):
-        loop = source.loop_of(call)
         value = call.args[0] if call.args else None
-        if loop is None or not isinstance(value, ast.Name):
+        where, loop, value = _in_its_loop(sources, source, call, value)
+        if loop is None:
             continue
-        parts = [*getattr(loop, "body", ()), *getattr(loop, "generators", ())]
-        changed = {name for part in (loop, *parts) for name in targets_of(part)}
-        changed |= {
-            node.id for each in getattr(loop, "generators", ()) for node in ast.walk(each.target)
-            if isinstance(node, ast.Name)
-        }  # fmt: skip
-        told = {  # an object may have changed after a call of its method
-            node.func.value.id
-            for part in parts
-            for node in ast.walk(part)
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and isinstance(node.func.value, ast.Name)
-        }
-        if value.id not in changed | told:
+        if isinstance(value, ast.Name) and value.id not in _changed_in(loop):
             return value.id
+        if isinstance(value, ast.Attribute) and not _is_changed(where, value):
+            return where.segment(value)
     return ""
+
+
+def _in_its_loop(
+    sources: Sources, source: Source, call: ast.Call, value: ast.expr | None
+) -> tuple[Source, Loop | None, ast.expr | None]:
+    """The loop that a put is made in, there or by a caller of its function, and what is put, as it is called there."""
+    loop = source.loop_of(call)
+    function = source.function_of(call)
+    if loop is not None or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return source, loop, value
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    for where, outer in calls_of(sources, source, function.name):
+        loop = where.loop_of(outer)
+        if loop is None:
+            continue
+        if not isinstance(value, ast.Name) or value.id not in names:
+            return where, loop, value if isinstance(value, ast.Attribute) else None
+        given = {each.arg: each.value for each in outer.keywords}
+        bound = names[1:] if names[:1] == ["self"] else names
+        given.update(zip(bound, outer.args))
+        return where, loop, given.get(value.id)
+    return source, None, value
+
+
+def _changed_in(loop: Loop) -> set[str]:
+    """The variables that a loop changes, and the objects whose methods it calls: they may have changed too."""
+    parts = [*getattr(loop, "body", ()), *getattr(loop, "generators", ())]
+    changed = {name for part in (loop, *parts) for name in targets_of(part)}
+    changed |= {
+        node.id for each in getattr(loop, "generators", ()) for node in ast.walk(each.target)
+        if isinstance(node, ast.Name)
+    }  # fmt: skip
+    return changed | {
+        node.func.value.id
+        for part in parts
+        for node in ast.walk(part)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+    }
+
+
+def _is_changed(source: Source, value: ast.Attribute) -> bool:
+    """Whether an attribute is not one of self, or is assigned anywhere but in a constructor."""
+    if not isinstance(value.value, ast.Name) or value.value.id != "self":
+        return True
+    return any(
+        f"self.{value.attr}" in targets_of(node)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "__init__"
+    )
 
 
 def _at_hand(run: Run, keys: Iterable[int]) -> list[RunNode]:
@@ -192,6 +231,7 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
         # The put that replaces it copies the value once, and waits for the session if it is the first thing.
         saved[first.key] -= median(row[1] for row in rows) + max(0.0, run.costs.node_s - at_s)
         lighter, sent = _lighter(run, nodes, [at_s for _, _, at_s in rows])
+        loading = _loading(run, name, nodes)
         workers = len({node.process for node in nodes})
         site, captured = _definition(sources, name, nodes[0].site)
         what = f" ({captured})" if captured else ""
@@ -199,7 +239,7 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
         if size > _ARRAY_BYTES_PER_S * (1.0 - run.others) * pickling / len(rows):
             resent_s = 2 * max(row[1] for row in rows)  # a class is pickled and sent with each actor
             changed = _quicker_creations(_quicker_submits(run, saved), nodes, resent_s).changed(
-                _unloaded(lighter, nodes, _LOADED_SHARE * median(row[1] for row in rows))
+                _unloaded(lighter, nodes, loading or _guessed(nodes, median(row[1] for row in rows)))
             )
         else:  # for many Python objects: each task that takes the ref unpickles them
             changed = _few_tasks(run, nodes)
@@ -212,9 +252,10 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
             f"{name} carries {size / _MIB:.1f} MiB that it captured{what}",
             site,
             len(rows) + workers,
-            pickling + sent,
+            pickling + sent + sum(loading.values()),
             f"it was pickled {len(rows)} time{'s' * (len(rows) != 1)} ({pickling:.2f} s) and sent to {workers} "
-            f"workers, whose first tasks of it waited {sent:.2f} s longer",
+            f"workers, whose first tasks of it waited {sent:.2f} s longer"
+            + (f"; to load it there took {sum(loading.values()):.2f} s" if loading else ""),
             words,
             changed,
             sites=frozenset(node.site for node in nodes),
@@ -304,15 +345,44 @@ def _lighter(run: Run, nodes: list[RunNode], made: list[float]) -> tuple[list[Ru
     return out, sent
 
 
-def _unloaded(lighter: list[RunNode], nodes: list[RunNode], most_s: float) -> list[RunNode]:
-    """The same with constructors that load no large class: that is in the time of a constructor."""
-    made = {node.key: node for node in nodes if node.kind == CREATE}
-    made.update({node.key: node for node in lighter if node.key in made})
-    least_s = min([most_s, *(min(node.work_s, node.cpu_s) for node in made.values())])
-    return [
-        *(node for node in lighter if node.key not in made),
-        *(with_(node, work_s=node.work_s - least_s, cpu_s=node.cpu_s - least_s) for node in made.values()),
-    ]
+def _loading(run: Run, name: str, nodes: list[RunNode]) -> dict[int, float]:
+    """How long a process loaded the function or class, by the task within which it did."""
+    found: dict[int, float] = {}
+    pickled = [each.seconds for each in run.functions if each.name == name]
+    for load in run.loads:
+        if load.name != name:
+            continue
+        within = [
+            node
+            for node in nodes
+            if node.process == load.process and node.start_s - _CLOCK_S <= load.at_s < node.end_s + _CLOCK_S
+        ]
+        if within:
+            key = min(within, key=lambda node: abs(node.start_s - load.at_s)).key
+            # Modules are imported in any case: the value itself takes about as long as its pickling did.
+            own_s = (
+                min(load.seconds, median(pickled)) if load.imported >= _IMPORTS and pickled else load.seconds
+            )
+            found[key] = found.get(key, 0.0) + own_s
+    return found
+
+
+def _guessed(nodes: list[RunNode], pickling_s: float) -> dict[int, float]:
+    """The same where it was not recorded: no constructor of a class loads it for longer than the shortest one ran."""
+    made = [node for node in nodes if node.kind == CREATE]
+    least_s = min([_LOADED_SHARE * pickling_s, *(min(node.work_s, node.cpu_s) for node in made)])
+    return {node.key: least_s for node in made}
+
+
+def _unloaded(lighter: list[RunNode], nodes: list[RunNode], loading: Mapping[int, float]) -> list[RunNode]:
+    """The same nodes, without the time that tasks and constructors took to load a large function or class."""
+    found = {node.key: node for node in nodes if node.key in loading}
+    found.update({node.key: node for node in lighter})
+    for key, seconds in loading.items():
+        node = found[key]
+        work_s, cpu_s = max(0.0, node.work_s - seconds), max(0.0, node.cpu_s - seconds)
+        found[key] = with_(node, work_s=work_s, cpu_s=cpu_s)
+    return list(found.values())
 
 
 def _quicker_creations(run: Run, nodes: list[RunNode], most_s: float) -> Run:
@@ -419,9 +489,8 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
 
 
 def _without_disk(run: Run, overlap: Callable[[float, float], float]) -> list[RunNode]:
-    """Tasks without the time in which objects moved: as long as their like at other times, else what they computed.
-
-    Before its start a task waited for its arguments to come back, and for room: it starts as those at other times did.
+    """Tasks without the time in which objects moved: as long as tasks of their function at other times; if there are
+    none, as long as they computed. They also start as quickly as those: no wait for restored arguments or for room.
     """
     calm: dict[str, list[float]] = defaultdict(list)
     lags: list[float] = []
@@ -509,8 +578,8 @@ def _with_one_thread(load: float, threads: int, at_a_time: float, cores: int) ->
     """What share of its processor time a task needs with one thread, and how much of a core it has then.
 
     The threads of one call wait for each other, and spin meanwhile: the call goes on only while all of them have a core
-    at the same time. Each had one for a share of the time, so that happened for the product of these shares. More
-    threads than cores never have one all together; then this counts too little as lost.
+    at the same time. Each thread had a core for a share of the time, so all of them had one for the product of these
+    shares. More threads than cores never have one all together; then this counts too little as lost.
 
     Args:
         load: of the tasks: processor seconds by seconds.

@@ -6,18 +6,21 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from statistics import median
 
 from sundog.advice.findings import Draft
 from sundog.advice.findings_waits import in_line
+from sundog.advice.pacing import is_paced
 from sundog.advice.run import COMPUTE, INIT, SUBMIT, TASK, WAIT, Op, Program, Run, RunNode, op_with, with_
 from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import LOOPS, Source, Sources, is_remote
-from sundog.advice.turns import name_of
+from sundog.advice.turns import loop_around, name_of
 
 _LEAST_GAP_S = 0.005
 _LEAST_SERIAL_S = 0.1
 _SERIAL_SHARE = 0.15
 _BUSY = 0.5  # share of the cores used by other programs
+_ALIKE = 0.75  # two stretches of time are of the same code if their lengths differ by no more than that
 _BOUND_COUNT = 30
 _BOUND_GAP_S = 0.02
 _BOUND_SHARE = 0.3
@@ -79,10 +82,12 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
         }
         for (before, after), places in _gaps(program.ops).items():
             places = [each for each in places if own[each] >= _LEAST_GAP_S]
+            if before == after:
+                places = _with_first_turn(program.ops, own, places, after)
             total = sum(own[each] for each in places)
             if not places or (len(places) >= _BOUND_COUNT and total / len(places) < _BOUND_GAP_S):
                 continue
-            if _waits_for_items(sources, after):
+            if _waits_for_items(sources, after) or _is_paced(sources, before, after):
                 continue
             alone = sum(
                 _overlap(idle, op.at_s, op.at_s + op.seconds) for op in (program.ops[each] for each in places)
@@ -121,6 +126,18 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
                 least_share=_SERIAL_SHARE / 2,
                 sites=frozenset({before, after}),
             )
+
+
+def _with_first_turn(ops: list[Op], own: dict[int, float], places: list[int], site: str) -> list[int]:
+    """The stretches of a loop, with the one before its first submission if that is as long: it is the same code."""
+    if len(places) < 3:
+        return places
+    usual = median(own[each] for each in places)
+    for position in range(places[0] - 1, -1, -1):
+        if position in own and ops[position + 1].site == site:
+            is_alike = _ALIKE * usual <= own[position] <= usual / _ALIKE
+            return [position, *places] if is_alike else places
+    return places
 
 
 def _gains(run: Run, changed: Run, share: float) -> bool:
@@ -162,7 +179,7 @@ def _as_tasks(run: Run, program: Program, places: list[int]) -> Run:
 
 
 def _own_task(run: Run, key: int, op: Op, deps: tuple[int, ...], work: float, load: float) -> RunNode:
-    # Its name is that of the program's tasks: a new worker imports for it what it imports for these.
+    # It gets the name of the program's tasks, so that a new worker has the same imports to load for it.
     like = next((node for node in run.nodes if node.kind == TASK and node.resources), None)
     resources = like.resources if like is not None else {"CPU": 1.0}
     name = like.name if like is not None else ""
@@ -192,7 +209,7 @@ def _split(run: Run, program: Program, places: dict[int, float], count: int) -> 
 
 
 def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
-    """Workers wait for the program to submit: it does much for each task before it submits it."""
+    """Workers wait because the program works long before it submits each task."""
     for owner, ops in run.owners():
         for (before, after), places in _gaps(ops).items():
             nexts = [each for each in places if each + 1 < len(ops) and ops[each + 1].kind == SUBMIT]
@@ -200,7 +217,7 @@ def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
             if len(nexts) < _BOUND_COUNT or total < _BOUND_SHARE * run.length_s:
                 continue
             mean = total / len(nexts)
-            if _waits_for_items(sources, after):
+            if _waits_for_items(sources, after) or _is_paced(sources, before, after):
                 continue
             if mean >= _BOUND_GAP_S or mean < 3e-4:
                 continue  # few and long stretches: Amdahl's law; very short ones: the cost of a submission
@@ -236,6 +253,12 @@ def _waits_for_items(sources: Sources, after: str) -> bool:
     """Whether the time before a step is, or may be, a wait for the next item of a generator of refs."""
     found = sources.at(after) if after else None
     return found is not None and found[0].takes_from_stream(found[1].line)
+
+
+def _is_paced(sources: Sources, before: str, after: str) -> bool:
+    """Whether the time between two steps is that of a loop which sleeps by the clock: it is to take that long."""
+    found = loop_around(sources, after) if before and after else None
+    return found is not None and is_paced(found)
 
 
 def _line_between(sources: Sources, before: str, after: str, entrypoint: str) -> str:
@@ -345,11 +368,21 @@ def _in_turn(source: Source, line: int) -> int:
     for statement in own:
         if _works(source, statement):
             return statement.lineno
-    return line
+    return loop.lineno if _makes_items(source, loop) else line
+
+
+def _makes_items(source: Source, loop: ast.AST) -> bool:
+    """Whether a loop goes over what a generator of the program makes in each turn."""
+    items = getattr(loop, "iter", None)
+    for call in ast.walk(items) if items is not None else ():
+        definition = source.definition(name_of(call.func) or "?") if isinstance(call, ast.Call) else None
+        if definition is not None and any(isinstance(each, ast.Yield) for each in ast.walk(definition)):
+            return True
+    return False
 
 
 def _around(source: Source, first: int, last: int) -> int:
-    """From a later line to an earlier one: the rest of a turn of a loop, and the beginning of the next."""
+    """A stretch that ends on an earlier line than it began: the end of one turn of a loop and the begin of the next."""
     loops = [node for node in source.on(first) if isinstance(node, ast.For | ast.AsyncFor | ast.While)]
     loops = [node for node in loops if node.lineno <= last <= (node.end_lineno or 0)]
     if not loops:
@@ -358,6 +391,7 @@ def _around(source: Source, first: int, last: int) -> int:
     own = [node for node in _flat_body(loop) if node.lineno > first] + [
         node for node in _flat_body(loop) if node.lineno < last
     ]
+    first = loop.lineno if _makes_items(source, loop) else first
     return next((each.lineno for each in own if _works(source, each)), first)
 
 

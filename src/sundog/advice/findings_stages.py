@@ -15,6 +15,7 @@ from sundog.advice.turns import name_of
 _LEAST_NODES = 2
 _LEAST_POLL_S = 0.02
 _ASYNCIO = "asyncio/tasks.py"
+_ASKING = ("empty", "qsize", "size", "ready", "done", "has_next")
 _PASSED_THROUGH = ("zip", "enumerate", "list", "tuple", "sorted", "reversed")
 
 
@@ -59,7 +60,7 @@ def _same(run: Run, program: Program) -> Program:
 
 
 def _passed_on(run: Run, sources: Sources, ops: list[Op], position: int) -> dict[int, int]:
-    """The tasks that take what a get gave, each with the task whose result it takes; empty if that is not sure."""
+    """The tasks that take values of a get, each with the task that made its value; empty if that is not certain."""
     wait = ops[position]
     if wait.kind != WAIT or wait.is_wait or len(wait.nodes) < _LEAST_NODES or not wait.site:
         return {}
@@ -108,7 +109,7 @@ def _got(source: Source, line: int) -> tuple[ast.Call, ast.Assign] | None:
             and statement.value in (get, source.parents[get])
             and isinstance(statement.value, ast.Call | ast.Await)
             and len(statement.targets) == 1
-            and isinstance(statement.targets[0], ast.Name)
+            and _name_in(statement.targets[0])
             and len(get.args) == 1
             and not get.keywords
         ):
@@ -135,12 +136,15 @@ def _lines_that_take(source: Source, line: int) -> range:
     if got is None:
         return range(0)
     _, statement = got
-    name = statement.targets[0].id  # type: ignore[attr-defined]
-    scope = source.function_of(statement)
+    name = _name_in(statement.targets[0])
+    # What an object keeps may be used in any of its methods.
+    scope = None if name.startswith("self.") else source.function_of(statement)
     uses = [
         node
         for node in ast.walk(scope or source.tree)
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        if isinstance(node, ast.Name | ast.Attribute)
+        and name in (_name_in(node), f"self.{getattr(node, 'attr', '')}")  # of any object: it may be this one
+        and isinstance(node.ctx, ast.Load)
     ]
     if len(uses) != 1:
         return range(0)
@@ -150,7 +154,15 @@ def _lines_that_take(source: Source, line: int) -> range:
     return range(loop.lineno, (loop.end_lineno or loop.lineno) + 1)
 
 
-def _loop_over(source: Source, name: ast.Name) -> ast.For | ast.ListComp | None:
+def _name_in(node: ast.expr) -> str:
+    """A variable, or an attribute of self as `self.x`; "" for others."""
+    if isinstance(node, ast.Name):
+        return node.id
+    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return f"self.{node.attr}" if is_own and isinstance(node, ast.Attribute) else ""
+
+
+def _loop_over(source: Source, name: ast.Name | ast.Attribute) -> ast.For | ast.ListComp | None:
     """The loop whose items are those of a variable."""
     child: ast.AST = name
     for each in source.above(name):
@@ -283,7 +295,7 @@ def _function_at(source: Source, line: int) -> ast.AST | None:
 
 
 def _looks(source: Source, loop: ast.While) -> bool:
-    """Whether a loop, or a function of the program that it calls, asks for results."""
+    """Whether a loop, or a function of the program that it calls, asks for results, also a queue or a pool."""
     parts: list[ast.AST] = [loop]
     for node in ast.walk(loop):
         if (
@@ -291,4 +303,16 @@ def _looks(source: Source, loop: ast.While) -> bool:
             and (definition := source.definition(name_of(node.func) or "?")) is not None
         ):
             parts.append(definition)
-    return any(source.is_verb(node, "wait", "get") for part in parts for node in ast.walk(part))
+    return any(
+        source.is_verb(node, "wait", "get") or _asks(node) for part in parts for node in ast.walk(part)
+    )
+
+
+def _asks(node: ast.AST) -> bool:
+    """Whether this asks an object, in a condition's words, if something is there: `queue.empty()`, `result.ready()`."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _ASKING
+        and not node.args
+    )

@@ -9,11 +9,11 @@ from itertools import pairwise
 from statistics import median
 
 from sundog.advice.costs import GET_SHARE, SUBMIT_MOST_S, warm_ups
-from sundog.advice.findings import EVERYWHERE, Draft
-from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Costs, Op, Run, RunNode, op_with, with_
+from sundog.advice.findings import EVERYWHERE, LEAST_S, LEAST_SHARE, Draft
+from sundog.advice.run import CALL, COMPUTE, SUBMIT, TASK, WAIT, Costs, Op, Run, RunNode, op_with, with_
 from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import Sources, place_of
-from sundog.advice.turns import name_of
+from sundog.advice.turns import loop_at, name_of, turns_need_each_other
 from sundog.plain import replaced
 
 MANY = 50
@@ -24,8 +24,9 @@ _LEAST_LEFT = 0.05
 SHARE = 0.5  # the runtime must take at least this share of a small task's time
 _STRAGGLER = 2.5
 _LEAST_OTHERS = 0.1  # share of the cores used by other programs, from which on they may hold up a task
-_COMPUTES = 0.5  # of its time, that a function at least uses a core if it computes
 _ROOM = 1.25
+_MUCH = 1 / 3
+_PIECES = 8  # for each CPU, of a long task
 _BOUND = 2.0  # a task must take so many times its fair share of the CPUs to be worth splitting
 _WASTED = 0.03  # retries are told of from this share of their function's time on
 _COMPUTES = 0.5  # a task that computes uses at least this share of its cores
@@ -44,8 +45,8 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
     for owner, ops in run.owners():
         own: dict[tuple[str, str], list[int]] = defaultdict(list)
         for op in ops:
-            if op.kind == SUBMIT and run.nodes[op.node].kind == TASK and run.nodes[op.node].program is None:
-                node = run.nodes[op.node]
+            node = run.nodes[op.node] if op.kind == SUBMIT else None
+            if node is not None and node.kind in (TASK, CALL) and node.program is None:
                 own[node.name, node.site].append(op.node)
         for (name, site), keys in own.items():
             count = sum(run.nodes[key].count for key in keys)
@@ -57,7 +58,7 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
             took = end - begin
             workers = len({run.nodes[key].process for key in keys})
             overhead = took * min(workers, run.cores) - work
-            if overhead < SHARE * work:
+            if overhead < SHARE * work or _one_by_one(run, ops, keys, sources):
                 continue
             if _own_time(ops, set(keys)) and sum(_gaps_before(ops, set(keys))) > SHARE * took:
                 continue  # this time is the program's own work for each task
@@ -78,6 +79,17 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
             )
 
 
+def _one_by_one(run: Run, ops: list[Op], keys: list[int], sources: Sources) -> bool:
+    """Whether each call is awaited before the next one is made, and has to be: they cannot be bundled."""
+    group = set(keys)
+    waits = [op for op in ops if op.kind == WAIT and op.nodes and set(op.nodes) <= group]
+    if 2 * sum(op.calls for op in waits) < sum(run.nodes[key].count for key in keys):
+        return False
+    found = loop_at(sources, waits[0].site)
+    is_call = any(run.nodes[key].kind == CALL for key in keys)
+    return is_call or (found is not None and found.loop is not None and turns_need_each_other(found))
+
+
 def _bundle_words(sources: Sources, site: str, name: str, bundle: int) -> str:
     """What to do about tasks that are too small: a Pool has a word for it."""
     found = sources.at(site)
@@ -93,12 +105,13 @@ def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list
     """Steps with one submission in the place of `bundle`, and the nodes that do their work."""
     group = set(keys)
     heads: dict[int, int] = {}
-    head, room = -1, 0
+    open_: dict[bytes, tuple[int, int]] = {}  # of each actor: the head of its bundle, and the room in it
     for key in keys:
+        head, room = open_.get(run.nodes[key].actor, (-1, 0))
         if room <= 0:
             head, room = key, bundle
         heads[key] = head
-        room -= run.nodes[key].count
+        open_[run.nodes[key].actor] = (head, room - run.nodes[key].count)
     nodes: dict[int, RunNode] = {}
     own_work = _in_a_loop(run, keys)
     for key, first in heads.items():
@@ -155,7 +168,7 @@ def _in_a_loop(run: Run, keys: list[int]) -> dict[int, float]:
 
 
 def _with_fewer_results(run: Run, before: list[Op], after: list[Op], heads: Mapping[int, int]) -> list[Op]:
-    """Steps with less of the program's time behind its submissions: there it takes one result in the place of many."""
+    """Steps with less of the program's own time after submissions, where it now takes one result instead of many."""
     gaps = [
         each.seconds
         for each, op in pairwise(before)
@@ -205,28 +218,31 @@ def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
         if not slow or len(slow) > max(1, len(group) // 3) or usual <= 0:
             continue
         longest = max(slow, key=lambda node: node.work_s)
-        alone = _tail(run, group)
-        if alone <= 0:
-            continue
-        pieces = {node.key: max(2, min(int(run.cpus) * 2, round(node.work_s / usual))) for node in slow}
+        rounds = _rounds(group)
+        alone = sum(_tail(run, own) for own in rounds)
+        if alone < max(LEAST_S, LEAST_SHARE * run.length_s):
+            continue  # whatever is done about it gains no more than that
+        pieces = {node.key: max(2, min(int(run.cpus) * _PIECES, round(node.work_s / usual))) for node in slow}
         first = _long_first(run, slow)
         cut = _cut(run, slow, pieces)
-        is_late, bound = _places(run, group, slow)
+        is_late, bound = _places(run, rounds, slow)
         evidence = (
             f"{len(slow)} of {len(group)} calls of {name} took up to {longest.work_s:.2f} s where {usual:.2f} s is "
             f"usual; for {alone:.2f} s they ran while CPUs had nothing to do"
         )
         title = f"stragglers: {name} takes up to {longest.work_s / usual:.0f} times its usual time"
         words = f"Cut the long ones into pieces of the usual size (the longest into {pieces[longest.key]})."
-        change, changed = words, cut
-        if is_late and _gains_most(run, first, cut):
-            # Sorting is a smaller change than splitting the work, and gains most of the same.
-            change = "Submit the long ones first: sort the items by size, the largest first. Or: "
+        change, changed, best = words, cut, None
+        if is_late and _gains_much(run, first, cut):
+            # Sorting is a smaller change than splitting the work: both are said, and the range of what they give.
+            change = "Submit the long ones first: sort the items by size, the largest first. Or, for the most gain: "
             change += words[0].lower() + words[1:]
-            changed = first
+            changed, best = first, cut
         elif not is_late and not bound:
             continue  # the task is among the first already, and the others fit beside it
-        yield Draft("stragglers", title, site, len(slow), alone, evidence, change, changed)
+        draft = Draft("stragglers", title, site, len(slow), alone, evidence, change, changed, best=best)
+        draft.why_range = "the first change alone gives the longer time"
+        yield draft
 
 
 def _without_held_up(run: Run, group: list[RunNode], slow: list[RunNode]) -> list[RunNode]:
@@ -237,11 +253,8 @@ def _without_held_up(run: Run, group: list[RunNode], slow: list[RunNode]) -> lis
     return [node for node in slow if node.cpu_s > _STRAGGLER * usual]
 
 
-def _places(run: Run, group: list[RunNode], slow: list[RunNode]) -> tuple[bool, bool]:
-    """Whether a long task was submitted late in its round, and whether one takes more than its share of the CPUs.
-
-    A round ends when all of its tasks have ended before the next is submitted.
-    """
+def _rounds(group: list[RunNode]) -> list[list[RunNode]]:
+    """Tasks that ran together. A round ends when all of its tasks have ended before the next is submitted."""
     rounds: list[list[RunNode]] = []
     reach = -1.0
     for node in sorted(group, key=lambda each: each.submit_s):
@@ -249,6 +262,11 @@ def _places(run: Run, group: list[RunNode], slow: list[RunNode]) -> tuple[bool, 
             rounds.append([])
         rounds[-1].append(node)
         reach = max(reach, node.end_s)
+    return rounds
+
+
+def _places(run: Run, rounds: list[list[RunNode]], slow: list[RunNode]) -> tuple[bool, bool]:
+    """Whether a long task was submitted late in its round, and whether one takes more than its share of the CPUs."""
     keys = {node.key for node in slow}
     is_late = is_bound = False
     for own in rounds:
@@ -260,13 +278,13 @@ def _places(run: Run, group: list[RunNode], slow: list[RunNode]) -> tuple[bool, 
     return is_late, is_bound
 
 
-def _gains_most(run: Run, first: Run, cut: Run) -> bool:
-    """Whether to submit the long tasks first gains at least half of what it gains to cut them."""
+def _gains_much(run: Run, first: Run, cut: Run) -> bool:
+    """Whether to submit the long tasks first gains a good part of what it gains to cut them."""
     try:
         now, sorted_, pieces = play(run).length_s, play(first).length_s, play(cut).length_s
     except CannotPlay:
         return False
-    return now - sorted_ >= 0.5 * (now - pieces)
+    return now - sorted_ >= _MUCH * (now - pieces)
 
 
 def _tail(run: Run, group: list[RunNode]) -> float:

@@ -8,13 +8,23 @@ from collections.abc import Iterator, Mapping
 
 from sundog.advice import mending
 from sundog.advice.findings import LEAST_SHARE, Draft
+from sundog.advice.findings_actors import shared_by_alike
+from sundog.advice.outer_turns import turns_of_outer
+from sundog.advice.pacing import is_paced, waits_for_other_calls
 from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, WAIT, Op, Program, Run, RunNode, op_with, with_
 from sundog.advice.source import Sources, place_of
-from sundog.advice.turns import loop_at, name_of, turns_need_each_other
+from sundog.advice.turns import (
+    Turns,
+    loop_at,
+    name_of,
+    turns_are_alike,
+    turns_need_each_other,
+)
 
 _LEAST_TIMES = 3
 _LONELY_SHARE = 0.7
 _PROLOGUE_S = 1e-3
+_LATE_S = 0.002
 _LENT_SHARE = 0.2
 _BATCH_SHARE = 0.2
 
@@ -24,7 +34,7 @@ def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
     # The task or method with the loop may have run many times: the change applies to all its calls.
     owners: dict[tuple[str, ...], list[Program | RunNode]] = defaultdict(list)
     for owner, ops in run.owners():
-        for sites in _loops(ops, sources):
+        for sites in _loops(run, ops, sources):
             owners[sites].append(owner)
     for sites, own in owners.items():
         follow = _gaps_follow(sources, sites)
@@ -33,13 +43,17 @@ def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
             now = _same(changed, owner)
             ops = now.ops if isinstance(now, Program) else now.program or []
             waits += [op for op in ops if op.kind == WAIT and op.site in sites]
-            changed, more = _all_at_once(changed, now, ops, sites, follow)
+            changed, more = _all_at_once(
+                changed, now, ops, sites, follow, turns_of_outer(ops, sites, sources)
+            )
             nodes |= more
+        if _is_in_library(sources, sites):
+            changed = shared_by_alike(changed, nodes)
         yield _loop_draft(run, sources, sites, changed, nodes, waits)
 
 
 def _same(run: Run, owner: Program | RunNode) -> Program | RunNode:
-    """The driver or task of another run, in this one."""
+    """The same driver or task in another run."""
     if isinstance(owner, RunNode):
         return run.nodes[owner.key]
     return next(each for each in run.programs if each.process == owner.process)
@@ -64,13 +78,13 @@ def _loop_draft(
         mending.get_in_loop_words(sources, site),
         changed,
         mending.get_in_loop_diff(sources, site),
-        # Batches of several times the CPUs are intended: they limit the memory in use.
-        least_share=_BATCH_SHARE if refs >= 2 * run.cpus else LEAST_SHARE,
+        # Batches that fill the CPUs are intended: they limit the memory in use, or go along in step.
+        least_share=_BATCH_SHARE if refs >= run.cpus > 1 else LEAST_SHARE,
         sites=frozenset({*sites, *(run.nodes[each].site for each in nodes)}),
     )
 
 
-def _loops(ops: list[Op], sources: Sources) -> list[tuple[str, ...]]:
+def _loops(run: Run, ops: list[Op], sources: Sources) -> list[tuple[str, ...]]:
     """Sites whose gets wait for what was just submitted, by loop; only of loops whose turns do not need each other."""
     since: set[int] = set()
     fresh: dict[str, list[int]] = defaultdict(lambda: [0, 0])
@@ -80,10 +94,11 @@ def _loops(ops: list[Op], sources: Sources) -> list[tuple[str, ...]]:
             since.add(op.node)
             for mark in marks.values():
                 mark.add(op.node)
-        elif op.kind == WAIT and not op.is_wait and op.site and op.nodes:
+        elif op.kind == WAIT and op.site and op.nodes:
             seen = fresh[op.site]
             seen[1] += op.calls
-            if set(op.nodes) <= (marks[op.site] if seen[1] > op.calls else since):
+            is_new = set(op.nodes) <= (marks[op.site] if seen[1] > op.calls else since)
+            if is_new and (not op.is_wait or _is_for_all(run, op)):
                 seen[0] += op.calls
             marks[op.site] = set()
     lonely = [
@@ -96,9 +111,37 @@ def _loops(ops: list[Op], sources: Sources) -> list[tuple[str, ...]]:
             groups[site].append(site)
             continue
         loop = found.loop
-        if loop is not None and not turns_need_each_other(found):
+        if loop is None or _is_meant(run, ops, site, sources, found):
+            continue
+        if not turns_need_each_other(found):
             groups[found.source.file, loop.lineno, loop.col_offset].append(site)
     return [tuple(each) for each in groups.values()]
+
+
+def _is_for_all(run: Run, op: Op) -> bool:
+    """Whether a `wait` was for all that it was given, and ended when they had."""
+    ended = max(run.nodes[each].end_s for each in op.nodes)
+    return op.need in (0, len(op.nodes)) and ended <= op.at_s + op.waited_s + _LATE_S
+
+
+def _is_meant(run: Run, ops: list[Op], site: str, sources: Sources, found: Turns) -> bool:
+    """Whether a loop waits on purpose: it keeps to a clock, makes the same calls of actors again and again (steps in
+    time), or waits for what other calls of an asyncio actor give it.
+    """
+    if is_paced(found):
+        return True
+    nodes = [run.nodes[each] for op in ops if op.kind == WAIT and op.site == site for each in op.nodes]
+    if all(node.kind == CALL for node in nodes) and turns_are_alike(found):
+        return True
+    calls = {node.name: node for node in nodes if node.kind == CALL and node.actor in run.concurrent}
+    for name, node in calls.items():
+        if found.waits and not found.gets and name.startswith("_"):
+            return True  # an actor of a library, as a queue's
+        place = sources.at(node.site)
+        definition = place[0].definition(name) if place is not None else None
+        if definition is not None and waits_for_other_calls(definition):
+            return True
+    return False
 
 
 def _gaps_follow(sources: Sources, sites: tuple[str, ...]) -> bool:
@@ -119,19 +162,51 @@ def _gaps_follow(sources: Sources, sites: tuple[str, ...]) -> bool:
     return calls_after or (wrapped and not is_store)
 
 
+def _is_in_library(sources: Sources, sites: tuple[str, ...]) -> bool:
+    """Whether the gets are in a library: a pool's own, which shares the work among its actors."""
+    found = [loop_at(sources, site) for site in sites]
+    return all(each is not None and bool(each.waits) and not each.gets for each in found)
+
+
 def _all_at_once(
-    run: Run, owner: Program | RunNode, ops: list[Op], sites: tuple[str, ...], gaps_follow: bool
+    run: Run,
+    owner: Program | RunNode,
+    ops: list[Op],
+    sites: tuple[str, ...],
+    gaps_follow: bool,
+    count: int = 0,
 ) -> tuple[Run, set[int]]:
-    """The run with everything of a loop submitted first, and awaited after that."""
+    """The run with everything of a loop submitted first, and awaited after that.
+
+    `count`: how many waits each turn of the loop around it has, if such a turn needs the one before; else 0.
+    """
     places = [position for position, op in enumerate(ops) if op.kind == WAIT and op.site in sites]
     last_site = max(sites, key=lambda site: (place_of(site) or place_of("?:0")).line)  # type: ignore[union-attr]
     first = places[0]
     while first > 0 and ops[first - 1].kind != WAIT:
         first -= 1
-    head, middle, tail = ops[:first], ops[first : places[-1] + 1], ops[places[-1] + 1 :]
+    steps: list[Op] = list(ops[:first])
+    nodes: set[int] = set()
+    changed: dict[int, RunNode] = {}
+    for begin in range(0, len(places), count or len(places)):
+        last = places[min(len(places), begin + (count or len(places))) - 1]
+        more, behind = _turned(run, ops[first : last + 1], sites, last_site, gaps_follow)
+        steps += more
+        changed.update(behind)
+        first = last + 1
+    for each in places:
+        nodes |= set(ops[each].nodes)
+    other = run.with_ops(owner, [*steps, *ops[first:]])
+    kept = [with_(node, program=other.nodes[key].program) for key, node in changed.items()]
+    return in_line(other.changed(kept), nodes), nodes
+
+
+def _turned(
+    run: Run, middle: list[Op], sites: tuple[str, ...], last_site: str, gaps_follow: bool
+) -> tuple[list[Op], dict[int, RunNode]]:
+    """The steps of a loop with its submissions first; and those tasks that follow others of their turn."""
     submits: list[Op] = []
     waits: list[Op] = []
-    nodes: set[int] = set()
     changed: dict[int, RunNode] = {}
     got: list[int] = []  # results got in this turn
     after_wait = False
@@ -139,7 +214,6 @@ def _all_at_once(
         if _is_prologue(middle, position, sites):
             continue
         if op.kind == WAIT and op.site in sites:
-            nodes |= set(op.nodes)
             waits.append(op_with(op, wake_s=-1.0))
             got.extend(op.nodes)
             if op.site == last_site:
@@ -154,9 +228,7 @@ def _all_at_once(
                     node = run.nodes[op.node]
                     changed[op.node] = with_(node, deps=tuple({*node.deps, *got}))
             submits.append(op)
-    other = run.with_ops(owner, [*head, *submits, *waits, *tail])
-    kept = [with_(node, program=other.nodes[key].program) for key, node in changed.items()]
-    return in_line(other.changed(kept), nodes), nodes
+    return [*submits, *waits], changed
 
 
 def in_line(run: Run, keys: set[int]) -> Run:
@@ -246,7 +318,7 @@ def _in_order(
 
 
 def _line(site: str) -> str:
-    """A site without the function: a comprehension has another than the line that it is in."""
+    """A site without its function: on one line, a comprehension has another function than the code around it."""
     return site.partition(" in ")[0]
 
 
@@ -255,7 +327,7 @@ def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
     by_site: dict[str, list[RunNode]] = defaultdict(list)
     for node in run.nodes:
         for op in node.program or ():
-            # A wait whose line is not in the records cannot be mended by who reads of it.
+            # A wait without a line in the records is left out: a reader could not find what to change.
             if op.kind == WAIT and op.nodes and op.waited_s > 0 and op.site:
                 by_site[op.site].append(node)
     for site, nodes in by_site.items():
@@ -289,7 +361,7 @@ def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
 
 
 def _handed_on(run: Run, places: Mapping[int, int]) -> Run:
-    """Nodes without their waits: each ends at once, and what waits for it waits for what it waited for too.
+    """Nodes without their waits: each ends at once, and tasks that wait for it also wait for what it waited for.
 
     Args:
         run: the run.

@@ -9,12 +9,16 @@ from __future__ import annotations
 import ast
 
 from sundog.advice.source import Loop, Source, Sources, is_remote
+from sundog.advice.turns import is_of_library, waits_at
 
 
 def get_in_loop_words(sources: Sources, site: str) -> str:
     """What to do about a get in a loop."""
     found = sources.at(site)
-    if found is not None and not found[0].calls(found[1].line, "get"):
+    waits = waits_at(found[0], found[1].line) if found is not None else []
+    if waits and found is not None and is_of_library(found[0], waits[0]):
+        return "Hand out all of the work first (a pool's map, apply_async, or submit), then take the results."
+    if waits and isinstance(waits[0], ast.Await):
         return "Submit all of them first, then await them together: await asyncio.gather(*refs)."
     return "Submit all of them first, then get once: refs = [f.remote(x) for x in xs]; results = get(refs)."
 

@@ -123,7 +123,7 @@ class _Walker:
         moments = [(node.submit_s, 0)]
         if late is not None:
             moments.append((late.end_s, 1))
-        # A task that ran inside of another, which waited for it, did not wait for the end of that other task.
+        # A task that ran inside its waiting parent did not wait for the end of that parent.
         if before is not None and before.end_s <= min(node.end_s, node.start_s + 1e-3):
             moments.append((before.end_s, 2))
         moment, why = max(moments)

@@ -99,7 +99,7 @@ def _inner(
             if parent is not None:
                 its_submits[parent.key].append(child)
         for span in waits.get(id_, ()):
-            parent = open_at(span.start_s)
+            parent = open_at(span.start_s, span)
             if parent is not None:
                 its_waits[parent.key].append(span)
         for position, (start, end, node) in enumerate(own):
@@ -115,8 +115,8 @@ def _inner(
 class _OpenAt:
     """Which task ran in a process at a moment: of several, the one that began last.
 
-    A worker that waits may run what it waits for, and that may wait in turn. So a task can be open while thousands
-    of others begin and end inside it: each task knows the one that was open when it began.
+    A worker that waits for a task may run this task itself, which may wait in turn. So a task can be open while
+    thousands of others begin and end inside it: each task knows the task that was open when it began.
     """
 
     def __init__(self, own: Sequence[Ran]) -> None:
@@ -130,19 +130,28 @@ class _OpenAt:
             self._outer.append(still[-1] if still else -1)
             still.append(position)
 
-    def __call__(self, moment: float) -> RunNode | None:
-        """The task that ran then."""
+    def __call__(self, moment: float, span: Span | None = None) -> RunNode | None:
+        """The task that ran then; for a get or wait, one that it is not for."""
         position = bisect_right(self._starts, moment) - 1
         while position >= 0:
             start, end, node = self._own[position]
-            if start <= moment <= end + _LEAST_S:
+            if start <= moment <= end + _LEAST_S and not (span and _is_awaited(node, span)):
                 return node
             position = self._outer[position]
         return None
 
 
+def _is_awaited(node: RunNode, span: Span) -> bool:
+    """Whether a get or wait is for this task. At the moment of its end both it and the one that waits seem to run."""
+    first = int.from_bytes(span.object[8:16], "little")
+    low, high = min(first, span.last), max(first, span.last)
+    if node.owner != span.object[:8]:
+        return False
+    return node.number == first if span.count == 1 else low <= node.number <= high
+
+
 def _inside(own: Sequence[Ran], position: int) -> list[Ran]:
-    """Tasks that ran in the process of another that waited for them: a waiting worker runs what it submitted."""
+    """Tasks that ran inside a waiting task: its worker ran them itself instead of sending them to another worker."""
     _, end, node = own[position]
     found: list[Ran] = []
     reach = 0.0
@@ -216,7 +225,7 @@ class _Steps:
             self.ops.append(op)
 
     def run_inside(self, ran: Ran, overlaps: bool) -> None:
-        """A task that ran in this process: the one that it is inside of waited for it."""
+        """A task that ran inside another task of this process, which waited for it."""
         if not overlaps:
             start, end, node = ran
             self.ops.append(Op(WAIT, nodes=(node.key,), at_s=start, waited_s=end - start, refs=1))
@@ -254,7 +263,7 @@ class _Steps:
 
 
 def _take_in(ops: list[Op], first: Op, span: Span, nodes: tuple[int, ...]) -> None:
-    """A get that first ran in its own process what it waits for: one wait, from the first of those on."""
+    """A get that ran the awaited tasks in its own process becomes one wait, from the first of these tasks on."""
     start = next(position for position, op in enumerate(ops) if op is first)
     inner = [each for op in ops[start:] if op.kind == WAIT for each in op.nodes]
     del ops[start:]
@@ -267,7 +276,7 @@ def _is_same(op: Op, span: Span, nodes: tuple[int, ...]) -> bool:
 
 
 def _follow(node: RunNode, moment: float, ended: Sequence[tuple[float, tuple[int, ...]]]) -> None:
-    """A task that was submitted while other waits were open follows the one that had ended last."""
+    """A task that was submitted while other waits were open follows the wait that had ended last."""
     before = [(end, nodes) for end, nodes in ended if end <= moment and nodes and node.key not in nodes]
     if before:
         end, nodes = max(before)

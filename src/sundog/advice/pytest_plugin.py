@@ -96,7 +96,7 @@ def _limits(mark: pytest.Mark) -> list[tuple[str, float]]:
     for each in ("slower", "larger"):
         share = mark.kwargs.get(each, 0.2)
         if isinstance(share, bool) or not isinstance(share, int | float) or not share >= 0:
-            pytest.fail(f"{MARK}: {each}={share!r} is no share; 0.2 allows 20 %", pytrace=False)
+            pytest.fail(f"{MARK}: {each}={share!r} is not a share; 0.2 allows 20 %", pytrace=False)
         found.append((each, float(share)))
     return found
 
@@ -137,7 +137,7 @@ def _read(file: Path) -> JsonObject:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        found, wrong = None, f"is no JSON ({error})"
+        found, wrong = None, f"is not JSON ({error})"
     else:
         wrong = "has no names at its top level"
     if not isinstance(found, dict):

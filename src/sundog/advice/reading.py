@@ -19,7 +19,7 @@ from sundog import event_facts, events
 from sundog.advice.contention import held_actors, power_of, untangle
 from sundog.advice.costs import costs_of, crews, set_lags, warm_ups
 from sundog.advice.programs import build_programs
-from sundog.advice.run import COMPUTE, Copy, LargeFunction, Program, Run, RunNode
+from sundog.advice.run import COMPUTE, Copy, FunctionLoad, LargeFunction, Program, Run, RunNode
 from sundog.ids import number_of
 from sundog.observe import schema
 from sundog.observe.index import Index
@@ -118,6 +118,7 @@ class _RunReader:
             programs=programs,
             copies=copies,
             functions=self._functions(began),
+            loads=self._loads(began),
             costs=costs_of(self.nodes, programs, node_s),
             concurrent=frozenset(concurrent),
             held=held_actors(self.nodes, frozenset(concurrent)),
@@ -378,6 +379,23 @@ class _RunReader:
         return [
             LargeFunction(str(each["name"]), int(each["bytes"]), float(each["seconds"]), at_s - began)
             for at_s, each in found
+        ]
+
+    def _loads(self, began: float) -> list[FunctionLoad]:
+        rows = self.index.rows("SELECT at_s, subject, json FROM facts WHERE kind = 'loaded' ORDER BY at_s")
+        found = [
+            (at_s, self.by_id.get(bytes.fromhex(subject), 0), json.loads(text))
+            for at_s, subject, text in rows
+        ]
+        return [
+            FunctionLoad(
+                str(each["name"]),
+                process,
+                float(each["seconds"]),
+                at_s - began,
+                int(each.get("imported") or 0),
+            )
+            for at_s, process, each in found
         ]
 
     def _spills(self, began: float) -> list[tuple[float, float, int, str]]:

@@ -88,17 +88,25 @@ class DoctorReport:
             )
         if self.others > _OTHERS_NOTED:
             lines.append(
-                f"Other programs used {self.others:.0%} of the cores meanwhile: without them it takes less, and what "
-                "changes gain is another share."
+                f"Other programs, and the runtime itself, used {self.others:.0%} of the cores meanwhile: without other "
+                "programs it takes less, and what changes gain is another share."
             )
         if self.missed:
             lines.append(f"{self.missed} events are missing from these records.")
         return lines
 
+    def _nothing(self) -> str:
+        if self.played_s:
+            return "Nothing worth changing was found."
+        return (
+            "The simulator cannot play this run again: its records contradict each other, or it has too many steps. So "
+            "no change can be predicted. See where its time went: sundog timeline --html"
+        )
+
     def __str__(self) -> str:
         lines = self.head()
         if self.is_whole and not self.findings:
-            lines.append("Nothing worth changing was found.")
+            lines.append(self._nothing())
         for number, each in enumerate(self.findings, 1):
             lines += ["", *_lines(number, each, self.length_s)]
         return "\n".join(lines)
@@ -124,7 +132,7 @@ class DoctorReport:
             Text(line, style="bold" if not at else "") for at, line in enumerate(self.head())
         ]
         if self.is_whole and not self.findings:
-            parts.append(Text("Nothing worth changing was found.", style="green"))
+            parts.append(Text(self._nothing(), style="green" if self.played_s else "yellow"))
         for number, each in enumerate(self.findings, 1):
             first, *rest = _lines(number, each, self.length_s, diff=False)
             body: list[RenderableType] = [Text(line.strip()) for line in rest]
@@ -147,7 +155,7 @@ class DoctorReport:
         parts = [f"<div><b>{html.escape(self.head()[0])}</b>"]
         parts += [f"<pre style='margin:0'>{html.escape(line)}</pre>" for line in self.head()[1:]]
         if self.is_whole and not self.findings:
-            parts.append("<p>Nothing worth changing was found.</p>")
+            parts.append(f"<p>{self._nothing()}</p>")
         for number, each in enumerate(self.findings, 1):
             first, *rest = _lines(number, each, self.length_s, diff=False)
             parts.append(f"<h4>{html.escape(first)}</h4>")
@@ -181,11 +189,7 @@ def _lines(number: int, each: Finding, length_s: float, *, diff: bool = True) ->
         f"   {printable(each.evidence)}",
         f"   change: {printable(each.change)}",
         f"   predicted: {_predicted(each)} instead of {length_s:.2f} s "
-        + (
-            "(the records do not tell which)"
-            if each.is_range
-            else f"({each.gain_s / max(1e-9, length_s):.0%} less)"
-        ),
+        + (f"({each.why_range})" if each.is_range else f"({each.gain_s / max(1e-9, length_s):.0%} less)"),
     ]
     if diff and each.diff:
         found += [f"   {line}" for line in _printable_lines(each.diff).splitlines()]

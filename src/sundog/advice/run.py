@@ -112,12 +112,23 @@ class Copy:
 
 @plain()
 class LargeFunction:
-    """A function that is large by what it captured: pickled once for each definition."""
+    """A function that is large because it captured large values: it is pickled once for each definition."""
 
     name: str
     size_bytes: int
     seconds: float
     at_s: float
+
+
+@plain(frozen=True)
+class FunctionLoad:
+    """A process unpickled a large function or class."""
+
+    name: str
+    process: int
+    seconds: float
+    at_s: float
+    imported: int = 0  # modules, meanwhile
 
 
 @plain(frozen=True)
@@ -164,6 +175,7 @@ class Run:
     puts: list[tuple[float, float, int, str]] = field(default_factory=list)  # from, to, bytes, where
     processes: Mapping[int, tuple[bytes, int, str]] = field(default_factory=dict)  # process: id, pid, role
     entrypoint: str = ""
+    loads: list[FunctionLoad] = field(default_factory=list)
     resources: Mapping[str, float] = field(default_factory=dict)
     merged: int = 1  # how many small tasks were folded into one at most
     tasks: int = 0  # in all

@@ -89,6 +89,9 @@ class _Player:
         self.done = [False] * count
         self.submitted = [False] * count
         self.waiters: dict[int, list[Callable[[float], None]]] = {}
+        self.open: dict[
+            int, tuple[float, Callable[[float], None]]
+        ] = {}  # waits, when each ended, and its end
         self.queues: dict[tuple[tuple[str, float], ...], deque[int]] = {}
         self.actors: dict[bytes, _Actor] = {}
         self.left: dict[bytes, int] = {}
@@ -96,7 +99,7 @@ class _Player:
         self.load = 0.0
         self.pace = 1.0  # the demand for cores divided by their number, at the last update
         self.idle = 0
-        # Tasks that have their resources and wait for a worker: those that ran first in theirs, and the others.
+        # Tasks that have their resources and wait for a worker: first tasks of a worker in the run, and others.
         self.line: tuple[dict[int, None], dict[int, None]] = ({}, {})
         self.starting = 0  # workers that are being started
         self.lags = [  # of the workers that the run started, in their order
@@ -161,8 +164,9 @@ class _Player:
     def _submit_next(self) -> bool:
         """Nothing moves: by the records, the process that is to submit the next task waits for that task.
 
-        It happens in asyncio actors, whose records do not tell which of several calls submitted a task, nor which it
-        needs. The task is submitted when it was; if all are, the first that waits for another goes on without.
+        Asyncio actors cause this: their records do not tell which of several calls submitted a task, nor which call
+        needs it. The task is then submitted at its recorded time. If all are submitted, the first waiting task stops
+        waiting. Threads and nested calls cause it too: the records may then name the wrong task as the waiting one.
         """
         waiting = [key for key in self.reachable if not self.submitted[key]]
         if waiting:
@@ -172,13 +176,17 @@ class _Player:
         waiting = [key for key in self.reachable if self.missing[key] > 0 and self.starts[key] < 0]
         if waiting:
             key = min(waiting, key=lambda each: self.nodes[each].submit_s)
-            self.missing[key] = -len(self.nodes)  # what it waited for does not start it again
+            self.missing[key] = -len(self.nodes)  # the end of its arguments must not start it a second time
             self.at(self.last, partial(self._queue, key))
             return True
         stuck = [actor for actor, each in self.actors.items() if each.queue and not each.ready]
         for actor in stuck:
             self.actors[actor].ready = True
             self.at(self.last, partial(self._serve, actor))
+        if not stuck and self.open:  # waits for each other, which cannot be: the one that ended first goes on
+            turn = min(self.open, key=lambda each: self.open[each][0])
+            self.at(self.last, self.open[turn][1])
+            return True
         return bool(stuck)
 
     # ------------------------------------------------------------------ programs
@@ -220,14 +228,23 @@ class _Player:
         if lends and node is not None:
             self._release(node, now)
 
+        turn = self.number = self.number + 1
+
         def one(moment: float) -> None:
             nonlocal need
             need -= 1
             if need == 0:
+                self.open.pop(turn, None)
                 if lends and node is not None:
                     self._take(node)  # at once, as the runtime does: for a while there may be one too many
                 self.at(moment + (op.wake_s if op.wake_s >= 0 else self.run.costs.wake_s), step)
 
+        def over(moment: float) -> None:
+            nonlocal need
+            need = 1
+            one(moment)
+
+        self.open[turn] = (op.at_s + op.waited_s, over)
         for each in open_:
             self.waiters.setdefault(each, []).append(one)
         return False
@@ -393,7 +410,7 @@ class _Player:
         while self.starting < len(self.line[0]) + len(self.line[1]):
             is_new = self.boots >= len(self.lags)  # a worker that the run did not have
             if is_new and self.starting >= _STARTING * self.run.cores:
-                return  # what the others waited for their turn is in their recorded time
+                return  # the recorded start of the other workers contains their wait for a turn
             lag = self._from_node(now, costs.boot_s if is_new else self.lags[self.boots])
             if is_new:  # there is no worker before the session's first one
                 lag = max(lag, self.ready_at - now)

@@ -33,14 +33,14 @@ class _Share(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         try:
             share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         except ValueError:
-            self.fail(f"{text!r} is no share: write 20% or 0.2.", param, ctx)
+            self.fail(f"{text!r} is not a share: write 20% or 0.2.", param, ctx)
         if not 0 <= share <= 1:
             self.fail(f"{text!r} is not between 0 and 100 %.", param, ctx)
         return share
 
 
 @click.command(
-    "doctor", short_help="Say what kept a run from being faster, and what to change.", epilog=_EXAMPLES
+    "doctor", short_help="Show what kept a run from being faster, and what to change.", epilog=_EXAMPLES
 )
 @session_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")

@@ -30,13 +30,13 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         try:
             amount = float(digits) * _UNITS[unit]
         except (ValueError, KeyError):
-            self.fail(f"{text!r} is no amount of memory: write 8GB or 512MiB.", param, ctx)
+            self.fail(f"{text!r} is not an amount of memory: write 8GB or 512MiB.", param, ctx)
         if amount <= 0:
             self.fail(f"{text!r} is not above 0.", param, ctx)
         return int(amount)
 
 
-@click.command("rehearse", short_help="Play a recorded run on another machine.", epilog=_EXAMPLES)
+@click.command("rehearse", short_help="Predict a recorded run on another machine.", epilog=_EXAMPLES)
 @click.option(
     "--cpus",
     type=click.FloatRange(min=0, min_open=True),
@@ -50,8 +50,8 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 @session_option
 @click.option("--json", "as_json", is_flag=True, help="Print the prediction as JSON.")
 def command(cpus: float | None, memory: int | None, session: str | None, as_json: bool) -> int:
-    """Play a recorded run with other CPUs or other memory: the time it would take, its memory over time, and which
-    tasks the memory monitor would kill there.
+    """Predict a recorded run with other CPUs or other memory: the time it would take, its memory over time, and
+    which tasks the memory monitor would kill there.
     """
     from sundog.advice.reading import read_run
     from sundog.advice.rehearsal import rehearse
@@ -60,7 +60,7 @@ def command(cpus: float | None, memory: int | None, session: str | None, as_json
     from sundog.observe.index import opened as opened_index
 
     if cpus is None and memory is None:
-        raise click.UsageError("say what differs on the other machine: --cpus, --memory or both.")
+        raise click.UsageError("give the CPUs or the memory of the other machine: --cpus, --memory or both.")
     chosen = opened(session)
     with bar("reading the records") as progress, opened_index(chosen.path, progress) as index:
         run = read_run(chosen, index)

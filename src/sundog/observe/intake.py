@@ -135,7 +135,7 @@ class Intake:
             subject = source.process_id.hex()
             row = (float(facts["until_s"]), kind, source.node_id, subject, json.dumps(facts))
             self.db.execute("INSERT INTO facts VALUES(?, ?, ?, ?, ?)", row)
-        elif kind in ("left", "preparing", "prepared"):
+        elif kind in ("left", "preparing", "prepared", "loaded"):
             row = (float(facts["at_s"]), kind, source.node_id, source.process_id.hex(), json.dumps(facts))
             self.db.execute("INSERT INTO facts VALUES(?, ?, ?, ?, ?)", row)
         elif kind == "home":

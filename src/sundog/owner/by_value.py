@@ -13,8 +13,9 @@ import sys
 
 # Imported from C: `weakref` itself would take a millisecond of every start.
 from _weakref import ref
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Sequence
+from itertools import count, islice
+from typing import Any, Protocol, cast
 from zlib import crc32
 
 from sundog import notices
@@ -27,13 +28,32 @@ TIMES = 3
 _WATCHED_MAX = 256
 _LOOK_INSIDE_MAX = 16
 _PART_BYTES = 1024
+_SAMPLES, _FEW_SAMPLES = 16, 4  # places of a value that are looked at
+_SAMPLE = 64  # bytes, letters or numbers at each
+_MOST_OF = 0.9  # a value with this share of a container's bytes is what the container is passed for
 _DEPTH = 2  # containers nested deeper are not examined
 _HELD_MAX = 64  # the size of a longer container is estimated from its length
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
+
+class _Array(Protocol):
+    """What is asked of an array of numbers."""
+
+    shape: tuple[int, ...]
+    dtype: object
+
+    def __getitem__(self, where: tuple[slice, ...]) -> _Array: ...
+
+    def tobytes(self) -> bytes:
+        """Its items, copied."""
+        ...
+
+
 _values: dict[int, list[Any]] = {}  # id(value) -> [weak reference, {function: count}]
 _functions: dict[str, int] = {}
 _told: set[str] = set()
+_numbers: dict[int, tuple[ref[object], int]] = {}  # id(value) -> weak reference, its number
+_counter = count(1)
 
 
 def note_arguments(name: str, args: tuple[object, ...], kwargs: dict[str, Any], size_bytes: int) -> None:
@@ -96,8 +116,9 @@ def note_function(name: str, size_bytes: int) -> None:
 def likeness(args: tuple[object, ...], kwargs: dict[str, object]) -> float:
     """A number that is the same if the largest argument is passed again, and most likely another for others.
 
-    Made of which object it is (an address may be used again) and of a few of its bytes or items (two arrays may begin
-    alike): both are the same only for a value that is passed again. The other arguments may differ from call to call.
+    Made of where the data of an array are and of some of its bytes. Of a container, of those that it holds: a container
+    that is made for one call has the address of the one before it, so its own address tells nothing. The other
+    arguments, and the small values beside a large one in a container, may differ from call to call.
     """
     largest, most = None, _PART_BYTES - 1
     for value in (*args, *kwargs.values()):
@@ -106,7 +127,10 @@ def likeness(args: tuple[object, ...], kwargs: dict[str, object]) -> float:
             largest, most = value, size
     if largest is None:
         return 0.0
-    return float(crc32(_part_of(largest), crc32(f"{id(largest)} {most}".encode())))
+    try:
+        return float(crc32(_part_of(largest, _DEPTH + 1)))
+    except Exception:  # as in `_size_of`
+        return float(crc32(f"{id(largest)} {most}".encode()))
 
 
 def _size_of(value: object, depth: int) -> int:
@@ -134,17 +158,74 @@ def _size_of(value: object, depth: int) -> int:
         return 0
 
 
-def _part_of(value: Any) -> bytes:
-    """A few bytes of a value, or the ids of its first and last items; nothing if the value is not simple."""
-    if type(value) in (list, tuple):
-        return f"{id(value[0])} {id(value[len(value) // 2])} {id(value[-1])}".encode()
-    try:
-        view = memoryview(value).cast("B")
-    except (TypeError, ValueError, BufferError):
+def _part_of(value: object, depth: int, samples: int = _SAMPLES) -> bytes:
+    """What tells a value from others: where an array is and some of its bytes, some letters of a text, of a container
+    what tells those that it holds.
+    """
+    if isinstance(value, str | bytes | bytearray | memoryview):
+        return _some_of(value, samples)
+    if value is None or isinstance(value, int | float | complex):
+        return repr(value).encode()
+    place = getattr(value, "__array_interface__", None)
+    if isinstance(place, dict) and "data" in place:
+        told = f"{place['data'][0]} {place.get('shape')} {place.get('strides')} {place.get('typestr')}"
+        owner = value  # of the memory: of a part of an array, that array
+        while isinstance(getattr(owner, "base", None), type(value)):
+            owner = owner.base  # type: ignore[attr-defined]
+        return f"{_number_of(owner)} {told}".encode() + _some_items(cast("_Array", value))
+    held = _held_by(value)
+    if held is None or not depth:
+        return f"{type(value).__qualname__} {_number_of(value)}".encode()
+    sizes = [_size_of(each, 1) for each in held] if len(held) <= _LOOK_INSIDE_MAX else []
+    if sizes and max(sizes) >= max(_PART_BYTES, _MOST_OF * sum(sizes)):
+        return _part_of(held[sizes.index(max(sizes))], depth - 1)  # what is beside it may differ
+    step = max(1, len(held) // samples)
+    parts = [_part_of(each, depth - 1, _FEW_SAMPLES) for each in held[::step]]
+    return b" ".join([str(len(held)).encode(), *parts])
+
+
+def _some_of(text: str | bytes | bytearray | memoryview, samples: int) -> bytes:
+    """Some places of a text or of bytes, with their number."""
+    step = max(1, len(text) // samples)
+    parts = [text[at : at + _SAMPLE] for at in range(0, len(text), step)]
+    plain = [each.encode(errors="replace") if isinstance(each, str) else bytes(each) for each in parts]
+    return b" ".join([str(len(text)).encode(), *plain])
+
+
+def _some_items(array: _Array) -> bytes:
+    """Bytes of some places of an array of numbers. Of objects it would be addresses."""
+    if not array.shape or getattr(array.dtype, "hasobject", False):
         return b""
-    return (
-        bytes(view[:_PART_BYTES]) + bytes(view[len(view) // 2 :][:_PART_BYTES]) + bytes(view[-_PART_BYTES:])
-    )
+    rest = [slice(size // 2, size // 2 + _FEW_SAMPLES) for size in array.shape[1:]]
+    rows = range(0, array.shape[0], max(1, array.shape[0] // _SAMPLES))
+    return b"".join(array[(slice(row, row + 1), *rest)].tobytes() for row in rows)
+
+
+def _held_by(value: object) -> Sequence[object] | None:
+    """A sequence of what a container or a plain object of the program holds; None of others."""
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, dict | set | frozenset):
+        own = value.values() if isinstance(value, dict) else value
+        return list(own if len(own) <= _HELD_MAX else islice(own, _SAMPLES))
+    if hasattr(value, "__len__") or hasattr(value, "__array__"):
+        return None  # of a library: a table, a tensor
+    return list(getattr(value, "__dict__", {}).values()) or None
+
+
+def _number_of(value: object) -> int:
+    """A number for an object, as long as it lives: its address may be that of another after that."""
+    key = id(value)
+    found = _numbers.get(key)
+    if found is not None and found[0]() is value:
+        return found[1]
+    number = next(_counter)
+    if len(_numbers) < _WATCHED_MAX:
+        try:
+            _numbers[key] = (ref(value, lambda _: _numbers.pop(key, None)), number)
+        except TypeError:
+            return key
+    return number
 
 
 def _place() -> str:

@@ -119,7 +119,7 @@ def _loop_tasks(
     tasks = [task for task in _all_tasks() if not task.done()]
     found = []
     for task in tasks[:_TASKS_MAX]:
-        chain, last = _await_chain(task.get_coro())
+        chain, last = await_chain(task.get_coro())
         stack = _stack(task.get_name(), chain, call_of, calls)
         future = getattr(task, "_fut_waiter", None) or last
         waits_for = f"object {objects[id(future)]}" if id(future) in objects else _awaited(future)
@@ -144,10 +144,8 @@ def _all_tasks() -> list[Task[object]]:
     return [each for each in gc.get_objects() if isinstance(each, module.Task)]
 
 
-def _await_chain(awaited: object) -> tuple[list[FrameType], object]:
-    """Frames of a coroutine and of the coroutines that it awaits, innermost first; and what the last one
-    awaits.
-    """
+def await_chain(awaited: object) -> tuple[list[FrameType], object]:
+    """Frames of a coroutine and of the coroutines that it awaits, innermost first; and what the last one awaits."""
     frames: list[FrameType] = []
     while awaited is not None:
         for frame_name, next_name in _CHAINS:

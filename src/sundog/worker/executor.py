@@ -28,7 +28,7 @@ from sundog.serialize.pack import NONE, SIMPLE, Buffers, Packed, Slot, pack, unp
 from sundog.store.segments import Location
 from sundog.titles import Title
 from sundog.wire import lanes as wire
-from sundog.worker import exits, stdio
+from sundog.worker import exits, large_code, stdio
 from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn
 from sundog.worker.deadlines import Deadlines
 from sundog.worker.gates import Gates
@@ -134,7 +134,7 @@ class Executor:
         function = self.codes.get(fn.code_hash)
         if function is None:
             try:
-                function = self.codes[fn.code_hash] = _loads(fn.blob)
+                function = self.codes[fn.code_hash] = large_code.load(fn.blob, fn.name, self.ring, _loads)
             except Exception as error:
                 raise RuntimeError(
                     f"The function {fn.name}() cannot be loaded in its worker (pid {os.getpid()}): "

@@ -200,20 +200,9 @@ def thread_stack(ident: int) -> Iterator[FrameType]:
 
 def await_stack(awaited: object) -> Iterator[FrameType]:
     """The frames of a suspended coroutine and of the coroutines that it awaits, innermost first."""
-    frames: list[FrameType] = []
-    while awaited is not None:
-        for frame_name, next_name in _CHAINS:
-            frame = getattr(awaited, frame_name, None)
-            if frame is not None:
-                frames.append(frame)
-                awaited = getattr(awaited, next_name, None)
-                break
-        else:
-            break
-    return reversed(frames)
+    from sundog.owner.stacks import await_chain  # most workers never need it
 
-
-_CHAINS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await"))
+    return iter(await_chain(awaited)[0])
 
 
 def user_line(frames: Iterator[FrameType]) -> str:

@@ -15,7 +15,7 @@ def escape(x, y):
 
 def main():
     ray.init()
-    grid = [(i / 40 - 2, j / 30 - 1) for i in range(120) for j in range(60)]
+    grid = [(i / 120 - 2, j / 90 - 1) for i in range(360) for j in range(180)]
     counts = ray.get([escape.remote(x, y) for x, y in grid])  # fault: tasks-too-small
     print(sum(counts))
 

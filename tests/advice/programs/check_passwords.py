@@ -7,7 +7,7 @@ import sundog as ray
 
 @ray.remote
 def digest(password, salt):
-    return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 150).hex()
+    return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 20).hex()
 
 
 class Checker:
@@ -24,6 +24,6 @@ class Checker:
 
 ray.init()
 checker = Checker(b"salt")
-for number in range(9000):
+for number in range(40_000):
     checker.add(f"secret-{number}")
 print(len(set(checker.digests())))

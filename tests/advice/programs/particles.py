@@ -20,7 +20,7 @@ def rebin(parts):
 
 
 sundog.init(num_cpus=4)
-parts = [[float(n + k) for k in range(50)] for n in range(4)]
+parts = [[float(n + k) for k in range(150)] for n in range(4)]
 for _ in range(6):
     parts = sundog.get([move.remote(part, 0.1) for part in parts])
     parts = rebin(parts)  # fault: serial-part

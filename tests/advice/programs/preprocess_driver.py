@@ -6,7 +6,7 @@ import sundog as ray
 
 
 def clean(record):
-    return "".join(sorted(c for c in record * 3000 if c.isalnum()))
+    return "".join(sorted(c for c in record * 20_000 if c.isalnum()))
 
 
 @ray.remote
@@ -17,7 +17,7 @@ def fit(text):
 
 if __name__ == "__main__":
     ray.init()
-    records = [f"Record #{n}: some text, with commas" * 2 for n in range(60)]
+    records = [f"Record #{n}: some text, with commas" * 2 for n in range(20)]
     refs = []
     for record in records:
         text = clean(record)  # fault: serial-part

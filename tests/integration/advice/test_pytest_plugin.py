@@ -112,8 +112,8 @@ def test_a_wrong_mark_or_a_damaged_file_of_baselines_is_told_of_in_one_sentence(
     (tmp_path / "sundog-baselines.json").write_text("[1]")
     shown = pytest_(tmp_path).stdout
     for words in (
-        "slower='much' is no share; 0.2 allows 20 %",
-        "larger=-1 is no share",
+        "slower='much' is not a share; 0.2 allows 20 %",
+        "larger=-1 is not a share",
         "sundog_baseline knows slower and larger, not faster",
         "sundog_baseline takes a name; shares are named: slower=0.5",
         "sundog-baselines.json has no names at its top level: correct it or remove it",

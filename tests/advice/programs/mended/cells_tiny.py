@@ -19,7 +19,7 @@ def escapes(cells):
 
 def main():
     ray.init()
-    grid = [(i / 40 - 2, j / 30 - 1) for i in range(120) for j in range(60)]
+    grid = [(i / 120 - 2, j / 90 - 1) for i in range(360) for j in range(180)]
     parts = [grid[i : i + 900] for i in range(0, len(grid), 900)]
     counts = [count for part in ray.get([escapes.remote(part) for part in parts]) for count in part]
     print(sum(counts))

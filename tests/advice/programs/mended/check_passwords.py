@@ -7,7 +7,7 @@ import sundog as ray
 
 @ray.remote
 def digests(passwords, salt):
-    return [hashlib.pbkdf2_hmac("sha256", each.encode(), salt, 150).hex() for each in passwords]
+    return [hashlib.pbkdf2_hmac("sha256", each.encode(), salt, 20).hex() for each in passwords]
 
 
 class Checker:
@@ -24,6 +24,6 @@ class Checker:
 
 ray.init()
 checker = Checker(b"salt")
-for first in range(0, 9000, 500):
+for first in range(0, 40_000, 500):
     checker.add([f"secret-{number}" for number in range(first, first + 500)])
 print(len(set(checker.digests())))

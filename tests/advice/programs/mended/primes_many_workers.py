@@ -16,7 +16,7 @@ def count_primes(low, high):
 
 def main():
     ray.init()
-    parts = [count_primes.remote(low, low + 5000) for low in range(0, 180_000, 5000)]
+    parts = [count_primes.remote(low, low + 5000) for low in range(0, 720_000, 5000)]
     print(sum(ray.get(parts)))
 
 

@@ -16,4 +16,4 @@ def ways(steps):
 
 if __name__ == "__main__":
     ray.init()
-    print(ray.get(ways.remote(17)))
+    print(ray.get(ways.remote(20)))
