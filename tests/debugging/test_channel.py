@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,20 @@ def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
     (tmp_path / "debug").chmod(0o777)
     with pytest.raises(trust.Untrusted):
         channel.listen(str(tmp_path), "1")
+
+
+def test_an_interrupt_is_seen_behind_a_line_that_is_kept() -> None:
+    ours, theirs = (channel.DebugChannel(sock) for sock in socket.socketpair())
+    assert not ours.interrupted()
+    theirs.send("line", text="p 1")
+    theirs.send("interrupt")
+    theirs.send("line", text="p 2")
+    assert ours.interrupted() and not ours.interrupted()
+    theirs.close()
+    assert not ours.interrupted()
+    assert [ours.receive(), ours.receive(), ours.receive()] == [
+        {"kind": "line", "text": "p 1"},
+        {"kind": "line", "text": "p 2"},
+        None,
+    ]
+    ours.close()

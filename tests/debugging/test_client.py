@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ def test_lines_are_sent_answers_shown_and_kept_for_the_next_visit(
         heard.append(theirs.receive())
         theirs.send("ask", text="3\n", prompt="(Pdb) ")
         heard.append(theirs.receive())
-        theirs.send("end", text="The task goes on.\n")
+        theirs.send("end", text="The task continues.\n")
 
     answers = iter(["p x"])
 
@@ -41,7 +42,7 @@ def test_lines_are_sent_answers_shown_and_kept_for_the_next_visit(
     assert client.visit(ours, str(tmp_path / "history")) == "end"
     thread.join(120)
     assert [message.get("text") for message in heard] == ["p x", ""] and heard[1]["end"]
-    assert capsys.readouterr().out == "> f.py(3)\n(Pdb) 3\n(Pdb) \nThe task goes on.\n"
+    assert capsys.readouterr().out == "> f.py(3)\n(Pdb) 3\n(Pdb) \nThe task continues.\n"
     assert (tmp_path / "history").stat().st_mode & 0o777 == 0o600
     theirs.close()
     assert client.visit(ours, str(tmp_path / "history")) == "gone"
@@ -55,13 +56,13 @@ class Keys:
         self.said = list(said)
         self.sent: list[Any] = []
 
-    def receive(self) -> Any:
-        if not self.said:
-            return None
-        found = self.said.pop(0)
-        if found is None:
+    def await_message(self) -> None:
+        if self.said and self.said[0] is None:
+            self.said.pop(0)
             raise KeyboardInterrupt
-        return found
+
+    def receive(self) -> Any:
+        return self.said.pop(0) if self.said else None
 
     def send(self, kind: str, **fields: object) -> None:
         self.sent.append((kind, fields))
@@ -91,7 +92,7 @@ def test_ctrl_c_leaves_a_task_that_runs_and_its_end_is_no_surprise(
 ) -> None:
     assert visited(tmp_path, {"kind": "running"}, None) == ("left", [])
     assert visited(tmp_path, {"kind": "running"}) == ("end", [])
-    assert capsys.readouterr().out == "\nLeft. The task runs on.\nThe task has ended.\n"
+    assert capsys.readouterr().out == "\nDetached. The task continues.\nThe task has ended.\n"
 
 
 def test_ctrl_c_at_the_prompt_drops_the_line_and_in_a_longer_statement_all_of_it(
@@ -108,3 +109,23 @@ def test_ctrl_c_at_the_prompt_drops_the_line_and_in_a_longer_statement_all_of_it
     monkeypatch.setattr("builtins.input", typed)
     _, sent = visited(tmp_path, ASK, MORE, END)
     assert sent == [("line", {"text": "p 1"}), ("line", {"text": "", "dropped": True})]
+
+
+def test_ctrl_c_between_the_two_waits_interrupts_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    channel = Keys({"kind": "ask", "prompt": "(Pdb) "}, {"kind": "end", "text": ""})
+    sent = channel.send
+
+    def send(kind: str, **fields: object) -> None:
+        sent(kind, **fields)
+        if kind == "line":
+            signal.raise_signal(signal.SIGINT)  # the line is on its way, and no wait has begun
+
+    channel.send = send  # type: ignore[method-assign]
+    monkeypatch.setattr("builtins.input", lambda _prompt: "while True: pass")
+    before = signal.getsignal(signal.SIGINT)
+    assert client.visit(cast("DebugChannel", channel), str(tmp_path / "history")) == "end"
+    assert [kind for kind, _ in channel.sent] == ["line", "interrupt"]
+    assert "Interrupted" in capsys.readouterr().out
+    assert signal.getsignal(signal.SIGINT) is before

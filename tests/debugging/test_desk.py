@@ -39,8 +39,8 @@ def test_a_client_that_vanishes_makes_room_for_the_next_which_is_shown_the_place
     reading.join(120)
     assert read == ["p x\n"]
     desk.write("3\n")
-    desk.close("The task goes on.")
-    assert second.done() == "> here\n(Pdb) 3\nThe task goes on.\n"
+    desk.close("The task continues.")
+    assert second.done() == "> here\n(Pdb) 3\nThe task continues.\n"
     assert [bool(each.attached) for each in told.pauses] == [False, True, False, True]
     assert told.ended == ["1"] and not (tmp_path / "debug" / "1.sock").exists()
 

@@ -32,7 +32,7 @@ def visit(folder: Path, *lines: str) -> tuple[list[int], str]:
 
 def test_names_can_be_seen_and_changed_and_leaving_lets_the_code_go_on(tmp_path: Path) -> None:
     found, shown = visit(tmp_path, "p first, second", "second = 40", "quit")
-    assert "(1, 2)" in shown and "The task goes on." in shown
+    assert "(1, 2)" in shown and "The task continues." in shown
     assert found == [41]
 
 

@@ -142,7 +142,7 @@ def _leave_second(first: Terminal) -> None:
     with terminal("debug", str(left.number)) as second:
         assert "doubled = length * 2" in second.see(PROMPT)
         second.type("quit")
-        second.see("goes on")
+        second.see("continues")
         second.end()
 
 

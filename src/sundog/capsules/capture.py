@@ -50,7 +50,7 @@ def note_randomness() -> Randomness:
     """The states as they are now."""
     import random
 
-    # numpy imports this part at its first use, which is to draw from a state that is known.
+    # numpy imports this part at its first use; import it now, so that the random state is known.
     random_numbers = load("numpy.random") if loaded("numpy") is not None else None
     return Randomness(random.getstate(), random_numbers.get_state() if random_numbers is not None else None)
 

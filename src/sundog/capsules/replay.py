@@ -147,7 +147,7 @@ def _actor(
         return actor, ""
     args, kwargs = _arguments(contents.constructor_args, contents.constructor_values, {})
     remark = (
-        "The actor is constructed anew: what earlier calls had changed in it is not in the capsule. "
+        "The actor is constructed anew: changes by its earlier calls are not in the capsule. "
         "@remote(capsule=True) on the class keeps its state before each call."
     )
     return cls(*args, **kwargs), remark
@@ -199,7 +199,7 @@ def _unpack(packed: Packed, rebuild: Callable[..., object]) -> object:
 
 
 def _borrow(lent: Lent) -> list[memoryview]:
-    """Buffers that were too large for the capsule, if they are still where they lay."""
+    """Buffers that were too large for the capsule, if their segments still exist."""
     try:
         with open(lent.path, "rb") as file:
             whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -259,7 +259,7 @@ def _globals_of(target: object) -> dict[str, object]:
 def _is_definition(node: ast.stmt) -> bool:
     if isinstance(node, ast.Assign | ast.AnnAssign):
         return node.value is not None and not any(isinstance(each, ast.Call) for each in ast.walk(node.value))
-    if isinstance(node, ast.If | ast.Try):  # imports that depend on what is there
+    if isinstance(node, ast.If | ast.Try):  # imports that depend on the version or on installed packages
         inner = [each for each in ast.walk(node) if isinstance(each, ast.stmt) and each is not node]
         return all(isinstance(each, ast.Import | ast.ImportFrom | ast.Pass) for each in inner)
     return isinstance(

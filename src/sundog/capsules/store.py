@@ -51,5 +51,5 @@ def find(session_paths: Iterable[str], wanted: str) -> list[Found]:
         if each.header.task_id.startswith(wanted.lower())
         or wanted in (each.header.name, each.header.function)
     ]
-    # One that was given another name is meant only if none has this one.
+    # A task whose name was changed with options(name=…) is meant only if no task has the wanted name.
     return sorted(meant, key=lambda each: each.header.name != wanted)

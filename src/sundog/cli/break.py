@@ -56,8 +56,8 @@ def command(
 ) -> int:
     """Set a breakpoint in a running session, without an edit of the program.
 
-    Every worker watches for it, also those that start later. A task that meets it is paused; `sundog debug` attaches.
-    While none is set, nothing is watched.
+    The breakpoint holds in every worker, also in workers that start later. A task that reaches it is paused, and
+    `sundog debug` attaches to the task. Without breakpoints, tasks run at full speed.
     """
     from sundog.debugging.triggers import is_cell
     from sundog.util.state.source import find_source
@@ -81,7 +81,7 @@ def command(
         return exits.OK
     path, line = parse_place(place or "")
     if not line and not exception:
-        raise click.UsageError("say where: FILE:LINE, or --on-exception CLASS.")
+        raise click.UsageError("give a place: FILE:LINE, or --on-exception CLASS.")
     if exception and not all(each.isidentifier() for each in exception.split(".")):
         raise click.UsageError(
             f"--on-exception takes the name of a class, such as ValueError, not {exception!r}."
@@ -94,9 +94,9 @@ def command(
     )
     if path and not os.path.isfile(path) and not is_cell(path):
         click.echo(
-            f"There is no {path} in this folder: it is met in any file of that name that a worker runs."
+            f"There is no {path} in this folder: the breakpoint holds in every file of that name that a worker runs."
         )
-    click.echo("A task that meets it is paused. Attach with: sundog debug --wait 60")
+    click.echo("A task that reaches the breakpoint is paused. Attach with: sundog debug --wait 60")
     return exits.OK
 
 

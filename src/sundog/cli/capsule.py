@@ -44,7 +44,9 @@ def list_capsules(session: str | None, limit: int) -> int:
     paths = [each.path for each in all_sessions()] if session is None else [opened(session).path]
     found = [each.header for path in paths for each in store.capsules_of(path)]
     if not found:
-        click.echo("There are none. A task that fails leaves one; sundog capture FUNCTION asks for more.")
+        click.echo(
+            "There are no capsules. A task that fails leaves one; sundog capture FUNCTION keeps one of every run."
+        )
         return exits.OK
     rows.show_table(
         [
@@ -117,4 +119,6 @@ def _is_trusted() -> bool:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise
         click.echo()
-        raise exits.CommandError("nobody answered, so nothing was run. Without a question: --yes") from None
+        raise exits.CommandError(
+            "the question was not answered, so nothing was run. To run without the question, add --yes"
+        ) from None

@@ -42,10 +42,10 @@ _EXAMPLES = rows.examples(
 )
 @rows.address_option
 def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, address: str | None) -> int:
-    """List the tasks that stand at a breakpoint, and attach pdb to one of them.
+    """List the paused tasks, and attach pdb to one of them.
 
     A task is paused by `breakpoint()` in its code, by post_mortem=True at its exception, or by `sundog break`. Leaving
-    the prompt (quit, Ctrl-D) lets it continue. If this terminal vanishes, the task waits for the next one.
+    the prompt (quit, Ctrl-D) lets it continue. If this terminal is closed, the task stays paused.
     """
     from sundog.debugging import client
     from sundog.util.state.source import find_source
@@ -114,7 +114,9 @@ def _visit_elsewhere(path: str, task: str | None, only_list: bool, patience_s: f
     if only_list:
         return exits.OK
     if len(wanted) > 1:
-        raise exits.CommandError(f"{len(wanted)} tasks are paused: say which, as in: sundog debug 1")
+        raise exits.CommandError(
+            f"{len(wanted)} tasks are paused: give the number of one, for example: sundog debug 1"
+        )
     try:
         relay.visit(tuple(wanted[0]["address"]), wanted[0]["token"])
     except OSError as error:
@@ -167,7 +169,7 @@ def _choose(paused: list[Pause]) -> Pause | None:
 
     if not client.is_terminal():
         raise exits.CommandError(
-            f"{len(paused)} tasks are paused: say which, as in: sundog debug {paused[0].number}"
+            f"{len(paused)} tasks are paused: give the number of one, for example: sundog debug {paused[0].number}"
         )
     while True:
         answer = click.prompt("Which one? (a number, q to leave)", prompt_suffix=" ").strip()

@@ -23,6 +23,7 @@ import json
 import os
 import select
 import socket
+from collections import deque
 
 from sundog import trust
 from sundog.plain import JsonObject
@@ -39,6 +40,7 @@ class DebugChannel:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self._bytes = b""
+        self._kept: deque[Message] = deque()  # came before an interrupt that was looked for
 
     def send(self, kind: str, **fields: object) -> None:
         """Raises: OSError: the other end is gone."""
@@ -47,6 +49,8 @@ class DebugChannel:
 
     def receive(self) -> Message | None:
         """The next message; None once the other end is gone."""
+        if self._kept:
+            return self._kept.popleft()
         while b"\n" not in self._bytes:
             try:
                 data = self.sock.recv(_CHUNK_BYTES)
@@ -55,12 +59,22 @@ class DebugChannel:
             if not data or len(self._bytes) > _LINE_MAX_BYTES:
                 return None
             self._bytes += data
+        return self._next()
+
+    def _next(self) -> Message | None:
         line, _, self._bytes = self._bytes.partition(b"\n")
         try:
             message = json.loads(line)
         except ValueError:
             return None
         return message if isinstance(message, dict) else None
+
+    def await_message(self) -> None:
+        """Wait until `receive` has something to return. Consumes nothing, so a signal may end the wait."""
+        if not self._kept and b"\n" not in self._bytes:
+            poll = select.poll()
+            poll.register(self.sock, select.POLLIN)
+            poll.poll()
 
     def is_open(self) -> bool:
         """Whether the other end is still there."""
@@ -71,9 +85,20 @@ class DebugChannel:
         except OSError:
             return False
 
-    def receive_now(self) -> Message | None:
-        """A message that has come already; None if there is none."""
-        return self.receive() if b"\n" in self._bytes or select.select([self.sock], [], [], 0)[0] else None
+    def interrupted(self) -> bool:
+        """Whether an interrupt has come; does not wait. Messages before it are kept for `receive`."""
+        with contextlib.suppress(
+            OSError
+        ):  # nothing has come; an end of the other side is for `receive` to notice
+            self._bytes += self.sock.recv(_CHUNK_BYTES, socket.MSG_DONTWAIT)
+        while b"\n" in self._bytes:
+            message = self._next()
+            if message is None:
+                return False
+            if message.get("kind") == "interrupt":
+                return True
+            self._kept.append(message)
+        return False
 
     def close(self) -> None:
         """Hang up."""

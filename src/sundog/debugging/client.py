@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from sundog.debugging.channel import DebugChannel
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+_Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
 _DELIMITERS = " \t\n`@#$%^&*()=+[{]}\\|;:'\",<>?"
 _HISTORY_MAX = 1000
 PROMPT = "(Pdb)"
@@ -36,17 +40,19 @@ def visit(channel: DebugChannel, history: str) -> str:
         How it ended: `END`, `GONE`, `LEFT` or `STUCK`.
     """
     is_running = is_interrupted = False
-    with _line_editor(channel, history):
+    with CtrlC() as keys, _line_editor(channel, history):
         while True:
             try:
-                message = channel.receive()
+                with keys.heeded():
+                    channel.await_message()
             except KeyboardInterrupt:
                 if is_running or is_interrupted or not _send(channel, "interrupt"):
-                    print("\nLeft. The task runs on.")
+                    print("\nDetached. The task continues.")
                     return LEFT if is_running else STUCK
                 is_interrupted = True
-                print("\nInterrupted. If that does not help: Ctrl-C again leaves.")
+                print("\nInterrupted. If that does not help, press Ctrl-C again to leave the prompt.")
                 continue
+            message = channel.receive()
             if message is None:
                 print("The task has ended." if is_running else "The task's process is gone.")
                 return END if is_running else GONE
@@ -54,15 +60,52 @@ def visit(channel: DebugChannel, history: str) -> str:
             is_interrupted, is_running = False, message["kind"] == "running"
             if message["kind"] == "end":
                 return END
-            if message["kind"] == "ask" and not _answer(channel, str(message.get("prompt", ""))):
+            if message["kind"] == "ask" and not _answer(channel, str(message.get("prompt", "")), keys):
                 print("The task's process is gone.")
                 return GONE
 
 
-def _answer(channel: DebugChannel, prompt: str) -> bool:
+class CtrlC:
+    """Ctrl-C interrupts the two waits of a visit, for a message and for a line. If it is pressed between them, the next
+    of them ends at once: it must not end the command in the middle of a step.
+    """
+
+    def __init__(self) -> None:
+        self._is_heeded = self._is_pressed = False
+        self._before: _Handler = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _press(self, _number: int, _frame: object) -> None:
+        if self._is_heeded:
+            raise KeyboardInterrupt
+        self._is_pressed = True
+
+    @contextlib.contextmanager
+    def heeded(self) -> Iterator[None]:
+        """A wait that Ctrl-C ends with `KeyboardInterrupt`, also if it was pressed since the wait before."""
+        self._is_heeded = True
+        try:
+            if self._is_pressed:
+                self._is_pressed = False
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._is_heeded = False
+
+
+def _answer(channel: DebugChannel, prompt: str, keys: CtrlC) -> bool:
     while True:
         try:
-            line = input(prompt)
+            with keys.heeded():
+                line = input(prompt)
         except EOFError:
             print()
             return _send(channel, "line", text="", end=True)

@@ -69,7 +69,7 @@ class DebugDesk:
         self.interrupt: Callable[[int, Callable[[], bool]], None] | None = None  # raises in a thread
         self.is_at_prompt = False  # pdb works on what is typed; the task itself stands
         self._line_number = 0  # of what is worked on now; changes when the next line is waited for
-        self._reading = threading.Lock()  # who takes messages out of the client's socket
+        self._reading = threading.Lock()  # held by the thread that reads the client's socket
         self._is_running = False  # the task runs between two stops, and a thread watches for its end
         announce(pause)
 
@@ -133,8 +133,8 @@ class DebugDesk:
         def listen() -> None:
             while is_on():
                 with self._reading:
-                    message = client.receive_now() if is_on() else None
-                if message is not None and message.get("kind") == "interrupt":
+                    is_wanted = is_on() and client.interrupted()
+                if is_wanted:
                     interrupt(ident, is_on)
                 else:
                     time.sleep(_LOOK_S)
@@ -160,7 +160,7 @@ class DebugDesk:
 
     # ------------------------------------------------------------------ clients
     def _attach(self) -> bool:
-        """Have a client; whether it is a new one."""
+        """Make sure that a client is attached; returns whether it is a new one."""
         if self._client is not None:
             return False
         self._client, pid = channel.accept(self._listener)
@@ -170,7 +170,7 @@ class DebugDesk:
 
     def _detach(self) -> None:
         if self._client is not None:
-            with self._reading:  # nobody listens to a socket that is closed
+            with self._reading:  # no thread may read a socket that is closed
                 self._line_number += 1
                 self._client.close()
             self._client = None
@@ -196,7 +196,7 @@ class DebugDesk:
         return True
 
     def go_on(self, is_running: Callable[[], bool]) -> None:
-        """The task continues with its client attached, until it stops again or ends, which a thread looks for."""
+        """The task continues with its client attached. A thread watches until the task stops again or ends."""
         if self._client is None:
             self.close("")
             return

@@ -1,7 +1,7 @@
 """A terminal at the prompt of a pdb on another machine: lines there, text back.
 
-Owns the relay between this terminal and a socket: what is typed goes as it is, what comes is shown as it comes. Runs
-in the command's process, main thread.
+Owns the relay between this terminal and a socket: input is sent unchanged, output is shown unchanged. Runs in the
+command's process, main thread.
 """
 
 from __future__ import annotations

@@ -109,9 +109,9 @@ class RemotePdb(pdb.Pdb):
         finally:
             self.desk.is_at_prompt = False
         if self._leaves:
-            self._end("The task goes on.")
+            self._end("The task continues.")
         elif tb_or_exc is not None:
-            self._end("The task goes on, and fails with its exception.")
+            self._end("The task continues, and fails with its exception.")
         elif sys.gettrace() is None:
             self._desk.go_on(self._is_running)
             self.on_end()
@@ -152,7 +152,7 @@ class RemotePdb(pdb.Pdb):
         traced_by = super().trace_dispatch(frame, event, arg)
         if not self.is_handed_over:
             return traced_by
-        # The other debugger has not seen the line that the frame is about to run, which may be its last.
+        # The other debugger has not seen the line that the frame runs next. It may be the frame's last line.
         tracer = frame.f_trace
         return tracer(frame, event, arg) if tracer is not None else None
 

@@ -161,7 +161,8 @@ class TriggerWatch:
                 self._told.add(trigger.number)
                 notices.warn(
                     f"The condition of breakpoint {trigger.number} ({trigger.when}) raised {type(error).__name__}: "
-                    f"{error}. It counts as false. Remove it with: sundog break --clear {trigger.number}"
+                    f"{error}. The condition counts as false. Remove the breakpoint with: "
+                    f"sundog break --clear {trigger.number}"
                 )
             return False
 

@@ -1,9 +1,9 @@
 """debugpy in a worker, for VS Code and other editors that speak its protocol.
 
-Owns the one port of this process: on 127.0.0.1, opened at the first request for it, served by a thread of
-this process (no adapter process is left behind). debugpy is an extra (`pip install 'sundog[debug]'`). Who is served
-there can run code here, so a connection of another user is closed before a byte is read from it. Runs in a worker, in
-the thread of the task.
+Owns the one port of this process: on 127.0.0.1, opened at the first request for it, served by a thread of this process
+(no adapter process is left behind). debugpy is an extra (`pip install 'sundog[debug]'`). A client of this port can run
+code here, so a connection of another user is closed before a byte is read from it. Runs in a worker, in the thread of
+the task.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def listen() -> int:
 def spare_own_threads() -> None:
     """Keep debugpy from sundog's own threads: a stop in the user's code stops all threads that it traces.
 
-    Without the reader thread the worker answers nobody, and what the user evaluates in the editor gets no object.
+    Without the reader thread the worker answers no other process, and a `get` in the editor's console waits for ever.
     """
     for thread in threading.enumerate():
         if thread.name in OWN_THREADS:

@@ -186,7 +186,7 @@ class Breakpoints:
         try:
             port = vscode.listen()
         except vscode.NoDebugpy as missing:
-            notices.warn(f"{missing} This exception waits for pdb instead.")
+            notices.warn(f"{missing} The task is paused for pdb instead.")
             return self._pdb().post_mortem(error, why)
         at, line = list(traceback.walk_tb(error.__traceback__))[-1]
         code = at.f_code
@@ -209,7 +209,7 @@ class Breakpoints:
         try:
             port = vscode.listen()
         except vscode.NoDebugpy as error:
-            notices.warn(f"{error} This breakpoint waits for pdb instead.")
+            notices.warn(f"{error} The task is paused for pdb instead.")
             return self._pdb().set_trace(frame)
         task_id = context.current_id() or b""
         if task_id in self._in_editor and vscode.is_attached():

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 
 import pytest
 
@@ -136,3 +137,15 @@ def test_failed_tasks_of_an_ended_session_run_again(ended: Path, tmp_path: Path)
     assert mended.returncode == 1
     missing = sundog("replay", "nothing")
     assert missing.returncode == 1 and "there is no capsule of nothing" in missing.stderr
+
+
+def test_a_name_that_no_task_has_is_captured_and_told_of(ray: ModuleType) -> None:
+    @ray.remote
+    def resize(size: int) -> int:
+        return size
+
+    assert ray.get(resize.remote(1)) == 1
+    known, misspelt = sundog("capture", "resize"), sundog("capture", "resise")
+    assert (known.returncode, known.stderr) == (0, "")
+    assert misspelt.returncode == 0 and misspelt.stdout == "Every run leaves a capsule: resise, resize.\n"
+    assert "no task of the session is called resise so far. Did you mean resize?" in misspelt.stderr
