@@ -36,6 +36,7 @@ help:
 	@echo "make test-ray  integration tests on a real Ray cluster, in an environment of its own (a short part is in make test)"
 	@echo "make bench   measure sundog, Ray, Dask and the standard library side by side"
 	@echo "make browser installs Debian's chromium, in which the page is tested (part of make test)"
+	@echo "make disks   installs btrfs-progs, with which one test makes a small disk (part of make test)"
 	@echo "make chaos   random programs under random kills for CHAOS_SECONDS=$(CHAOS_SECONDS), from CHAOS_SEED=$(CHAOS_SEED)"
 	@echo "make chaos-serve  20 rolling updates of Serve under load, and 20 more under random kills, from CHAOS_SEED"
 	@echo "make load    the head process under load: 200 followers, a job that prints 1 GB, 50 jobs in the queue"
@@ -98,7 +99,16 @@ browser:
 		  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver; } \
 		>/dev/null 2>&1 || echo "they cannot be installed here: the tests in a browser will be skipped"; }
 
-unit: $(STAMP) browser
+.PHONY: disks
+# One test writes to a small disk of btrfs, where the kernel has it.
+disks:
+	@command -v mkfs.btrfs >/dev/null || { \
+		echo "installing btrfs-progs for a test of a full disk"; \
+		{ test "$$(id -u)" = 0 && apt-get update -qq && \
+		  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends btrfs-progs; } \
+		>/dev/null 2>&1 || echo "they cannot be installed here: that test will be skipped"; }
+
+unit: $(STAMP) browser disks
 ifeq ($(strip $(PYTEST)),)
 	@# Collecting once leaves the rewritten tests as bytecode: otherwise each of the three processes to come would
 	@# rewrite all those that changed.
@@ -147,6 +157,8 @@ chaos-serve: $(STAMP)
 # Programs with planted faults and their mended twins; writes the table of docs/doctor.md. On a busy machine: TRIES=3
 TRIES ?= 2
 doctor-table: $(STAMP)
+	@# A few of the programs use these; without them they would be left out.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pandas threadpoolctl
 	$(BIN)/python -m tests.advice.table --tries $(TRIES) --write docs/doctor.md
 
 load: $(STAMP)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import sys
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -92,8 +94,6 @@ def test_pickling_tells_the_collector_and_pins_where_there_is_none(runtime: Runt
 
 def test_a_ref_says_where_it_was_made_also_after_a_journey(runtime: Runtime) -> None:
     def made() -> ObjectRef[int]:
-        import sys
-
         frame = sys._getframe()
         return ObjectRef(OID, frame.f_code, frame.f_lasti)
 
@@ -103,6 +103,19 @@ def test_a_ref_says_where_it_was_made_also_after_a_journey(runtime: Runtime) -> 
     assert pickle.loads(pickle.dumps(ref)).call_site() == ref.call_site()
     assert refs.creation_sites([OID.hex()]) == {OID.hex(): ref.call_site()}
     assert ObjectRef[int](OID, None).call_site() == ""
+
+
+def test_a_ref_whose_constructor_has_not_ended_is_passed_over(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", errors.append)
+    begun, unbegun = ObjectRef.__new__(ObjectRef), ObjectRef.__new__(ObjectRef)
+    assert gc.is_tracked(begun)
+    begun._id = oid = b"b" * 20
+    assert refs.creation_sites([oid.hex()]) == {}
+    del begun, unbegun
+    assert list(runtime.ops) == [oid] and not errors, "they are dropped without a word"
 
 
 def test_a_ref_cannot_be_iterated_or_awaited_without_a_session() -> None:

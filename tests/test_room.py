@@ -55,3 +55,19 @@ def test_another_file_of_that_name_is_not_taken_for_it(fd: int) -> None:
     with pytest.raises(OSError, match="Stale"):
         reserve(fd, 4096, 8192)
     assert os.fstat(fd).st_size == 0
+
+
+def test_a_reservation_ends_although_each_long_call_is_interrupted_and_undone(
+    fd: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As tmpfs did before Linux 6.18 to a program with a timer: there, Python begins the call again for ever."""
+    reserve_really = os.posix_fallocate
+
+    def refuse_long(fd: int, offset: int, length: int) -> None:
+        if length > 2 << 20:
+            raise InterruptedError(errno.EINTR, os.strerror(errno.EINTR))
+        reserve_really(fd, offset, length)
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse_long)
+    reserve(fd, 0, (5 << 20) + 1)
+    assert os.fstat(fd).st_size == (5 << 20) + 1

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from sundog import trust
+from tests.shortages import no_descriptor_free
 
 
 @contextlib.contextmanager
@@ -528,3 +529,22 @@ def test_the_user_of_a_real_connection_is_this_one_and_of_a_closed_one_nobody() 
             assert trust.connected_user(accepted) is None
         with socket.socket() as unconnected:
             assert trust.connected_user(unconnected) is None
+
+
+def test_a_umask_that_closes_new_folders_to_their_owner_is_named_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_args, **_named: False)  # what root is told otherwise
+    with umask(0o777):
+        for made in (trust.make_missing, trust.make_new, trust.make_home):
+            with pytest.raises(trust.Untrusted, match="umask 077"):
+                made(str(tmp_path / "new"))
+            assert os.listdir(tmp_path) == []
+
+
+def test_a_home_that_cannot_be_opened_for_want_of_a_descriptor_is_not_given_up(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    trust.make_home(home)
+    with no_descriptor_free(), pytest.raises(OSError, match="Too many open files"):
+        trust.make_home(home)
+    assert os.listdir(tmp_path) == ["home"]

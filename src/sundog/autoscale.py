@@ -99,7 +99,7 @@ class AutoscalingCluster:
                 self._look(cluster)
             except (RayError, OSError) as error:
                 if not self._ended.is_set():
-                    notices.warn(f"The nodes of an AutoscalingCluster could not be looked after: {error}")
+                    notices.warn(f"AutoscalingCluster could not start or end nodes: {error}")
             if self._ended.wait(_LOOK_S):
                 return
 

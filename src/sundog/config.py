@@ -21,8 +21,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from math import isfinite
-from typing import Any
 
 from sundog.plain import NamedTuple, Value, field, fields, plain
 
@@ -48,7 +46,6 @@ OTHER_NAMES: dict[str, tuple[str, float]] = {
     "worker_maximum_startup_concurrency": ("starting_workers_max", 1),
 }
 
-_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 live_environ: Mapping[str, str] = os.environ  # to look up some variables: a copy decodes all of them
 
 
@@ -67,7 +64,7 @@ class Config:
 
     engine: str = _setting("local", 'Where programs run: "local" is this machine, "ray" is a Ray cluster.')
     ship_to_nodes: bool = _setting(
-        True, "Engine ray: send sundog along to a cluster that was there before; off if its nodes have it."
+        True, "Engine ray: send sundog along to a cluster that was there before; off: its nodes have it."
     )
     push_interval_s: float = _setting(
         1.0, "Engine ray: seconds between two pushes of a worker's records to the driver's node.", low=0.05
@@ -87,8 +84,8 @@ class Config:
     batch_max: int = _setting(64, "Most tasks that travel in one packet.", low=1, high=65_536)
     prefetch_ms: float = _setting(
         2.0,
-        "Milliseconds of estimated work in a packet, up to twenty times that while far more waits; a few packets of "
-        "short tasks may wait at a worker.",
+        "Milliseconds of estimated work in a packet, or up to twenty times as much while many tasks wait. A few "
+        "packets of short tasks may wait at a worker.",
         low=0,
     )
     inline_max_bytes: int = _setting(
@@ -101,22 +98,22 @@ class Config:
     idle_worker_s: float = _setting(60.0, "Seconds after which an idle worker process is ended.", low=0)
     idle_lease_ms: float = _setting(20.0, "Milliseconds an owner keeps a lease it has no work for.", low=0)
     starting_workers_max: int = _setting(
-        0, "Most worker processes being started at a time; 0 is twice the number of cores.", low=0
+        0, "Most worker processes being started at a time; 0: twice the number of cores.", low=0
     )
     max_worker_processes: int = _setting(
-        0, "Most worker processes at a time on a node; 0 lets the node decide.", low=0
+        0, "Most worker processes at a time on a node; 0: the node decides.", low=0
     )
     reload_changed_modules: bool = _setting(
-        True, "Replace workers that hold an older version of a module edited on disk; off only warns."
+        True, "Replace workers that hold an older version of a module edited on disk; off: only warn."
     )
     learn_imports: bool = _setting(
         True,
-        "Load packages that workers import again and again once in the process that they are forked from, if that is "
-        "safe; off leaves all to the workers.",
+        "Load packages that many workers import only once, in the process that the workers are forked from, if that is "
+        "safe; off: each worker loads them.",
     )
     actor_graceful_shutdown_timeout_ms: int = _setting(
         30_000,
-        "Milliseconds for __ray_shutdown__(), __del__ and atexit handlers at an actor's end; then it is ended anyway.",
+        "Milliseconds for __ray_shutdown__(), __del__ and atexit handlers at an actor's end; then it is killed.",
         low=1,
     )
     max_num_generator_returns: int = _setting(
@@ -127,7 +124,7 @@ class Config:
     )
     enable_deadlock_check: bool = _setting(True, "Raise in a get that takes part in a cycle of waits.")
     deadlock_check_s: float = _setting(
-        1.0, "Seconds a get without a timeout is blocked before it is looked at for deadlocks.", low=0.01
+        1.0, "Seconds a get without a timeout is blocked before the search for deadlocks begins.", low=0.01
     )
 
     memory_monitor_refresh_ms: int = _setting(
@@ -139,12 +136,12 @@ class Config:
     min_memory_free_bytes: int = _setting(
         -1,
         "On large machines: the monitor never acts while more than this many bytes are free, whatever "
-        "memory_usage_threshold says; -1 leaves the threshold as it is.",
+        "memory_usage_threshold is; -1: only the threshold counts.",
         low=-1,
     )
     task_oom_retries: int = _setting(
         -1,
-        "How often a task ended for lack of memory is tried again while others run; -1 is no limit.",
+        "How often a task that was ended because memory ran out is tried again while others run; -1: no limit.",
         low=-1,
     )
     memory_admission: bool = _setting(
@@ -152,29 +149,29 @@ class Config:
     )
     memory_summary_s: float = _setting(
         60.0,
-        "Least seconds between two summaries, in the driver, of workers ended for lack of memory.",
+        "Least seconds between two summaries, in the driver, of workers that were ended because memory ran out.",
         low=0,
     )
     enforce_memory_by_cgroup: bool = _setting(
         True,
-        "Fence tasks with enforce_memory=True in a control group where one can be made; off only watches.",
+        "Put tasks with enforce_memory=True into a control group where one can be made; off: only watch their memory.",
     )
     worker_oom_score_adjustment: int = _setting(
         1000,
-        "How much sooner the kernel's out-of-memory killer picks a worker than other processes; 0 leaves it.",
+        "How much sooner the kernel's out-of-memory killer picks a worker than other processes; 0: no difference.",
         low=0,
         high=1000,
     )
     worker_niceness: int = _setting(
-        0, "Niceness of worker processes, 0 to 19; 0 leaves that of the driver. Ray has 15.", low=0, high=19
+        0, "Niceness of worker processes, 0 to 19; 0: that of the driver. Ray has 15.", low=0, high=19
     )
-    scheduler_spread_threshold: float = _setting(0.5, "How full a node gets before the next does.", low=0)
-    preload_python_modules: str = _setting("", "Modules that each worker imports as it starts, by comma.")
+    scheduler_spread_threshold: float = _setting(0.5, "Share to fill of a node before the next.", low=0)
+    preload_python_modules: str = _setting("", "Modules, with commas, that each worker imports first.")
     maximum_gcs_destroyed_actor_cached_count: int = _setting(
         2_000, "How many ended actors the session remembers, for errors and lists.", low=0
     )
     object_store_fraction: float = _setting(
-        0.3, "Share of memory the object store may take when no size is given.", low=0.0, high=1.0
+        0.3, "Share of memory that the object store may take when no size is given.", low=0.0, high=1.0
     )
 
     lineage_pinning_enabled: bool = _setting(
@@ -182,7 +179,7 @@ class Config:
     )
     max_lineage_bytes: int = _setting(
         1 << 30,
-        "Bytes of arguments each process keeps to compute lost results again; beyond it the oldest are dropped.",
+        "Bytes of arguments each process keeps to compute lost results again; beyond that, the oldest are dropped.",
         low=0,
     )
     object_spilling_threshold: float = _setting(
@@ -195,13 +192,13 @@ class Config:
         True, "Move the objects used longest ago to disk when the store is full."
     )
     store_fallback_to_disk: bool = _setting(
-        True, "Write a new object to disk when nothing can make room for it; off raises ObjectStoreFullError."
+        True, "Write a new object to disk when nothing can make room for it; off: ObjectStoreFullError."
     )
     object_spilling_directory: str = _setting(
-        "", "Folder, or URL for fsspec, that objects are spilled to; empty is the session's own folder."
+        "", "Folder, or URL for fsspec, that objects are spilled to; empty: the session's own folder."
     )
     object_spilling_config: str = _setting(
-        "", "The same in the JSON of Ray's setting; several places are used in turn."
+        "", "Where objects are spilled to, as JSON in Ray's form; several places are used in turn."
     )
     min_spilling_size: int = _setting(
         32 << 20, "Bytes up to which small objects are spilled together in one file.", low=0
@@ -213,43 +210,43 @@ class Config:
     )
     verbose_spill_logs: int = _setting(
         2 << 30,
-        "Tell the driver of spilling at first, then at this many bytes and each doubling; 0 never.",
+        "Tell the driver when spilling begins, at so many bytes, and each time that they double; 0: never.",
         low=0,
     )
 
     record_enabled: bool = _setting(True, "Record task states, gets, puts and waits.")
     record_task_actor_creation_sites: bool = _setting(
         False,
-        "Accepted as in Ray; without effect, for call sites are always recorded.",
+        "Accepted without effect, as call sites are always recorded.",
     )
     record_ring_events: int = _setting(
         65_536, "Events each process keeps in its ring before the oldest are overwritten.", low=64
     )
     record_events_max: int = _setting(
-        16_000_000, "Events that a session keeps, 64 bytes each; beyond, the oldest are dropped.", low=512
+        16_000_000, "Most events that a session keeps, 64 bytes each; the oldest are dropped.", low=512
     )
     record_age_s: float = _setting(
-        0.0, "Events that are older than this are dropped; 0 keeps them by their number alone.", low=0.0
+        0.0, "Events that are older than this are dropped; 0: only their number counts.", low=0.0
     )
     dead_process_files: int = _setting(
         1000,
-        "Processes that are gone whose logs stay in a running session, and as many that failed.",
+        "How many ended processes keep their logs in a running session; as many failed ones in addition.",
         low=0,
     )
-    dead_process_bytes: int = _setting(512 << 20, "Bytes of such files that stay, the newest first.", low=0)
+    dead_process_bytes: int = _setting(512 << 20, "Bytes that these logs may take; old ones go.", low=0)
     session_keep: int = _setting(
         10, "Folders of ended sessions (logs, records) that the next session leaves in place.", low=0
     )
     packed_max_bytes: int = _setting(16 << 30, "Most bytes that a packed session may unpack to.", low=0)
     log_rotation_max_bytes: int = _setting(
-        512 << 20, "Bytes after which a worker goes on in a new log file, of each of its two.", low=1024
+        512 << 20, "Bytes after which a worker begins a new log file, for each of its two.", low=1024
     )
     log_rotation_backup_count: int = _setting(
         5, "Older parts of a worker's log that stay beside the one it writes.", low=0
     )
     runtime_env_ignore_gitignore: bool = _setting(
         False,
-        "Copy what a `.gitignore` leaves out, too, when a folder of a runtime_env is copied; a `.rayignore` holds.",
+        "Copy what a `.gitignore` leaves out, too, when a folder of a runtime_env is copied; a `.rayignore` counts.",
     )
     enable_auto_connect: bool = _setting(
         True, "Call `init()` at the first task, actor or put of a program that did not call it."
@@ -259,20 +256,20 @@ class Config:
     )
     job_weight: float = _setting(
         1.0,
-        "Weight of this program when several share the CPUs: one of 2 gets twice as many as one of 1.",
+        "Weight of this program when several share the CPUs: with weight 2 it gets twice as many as with 1.",
         low=0.01,
     )
     job_cpus: float = _setting(
-        0.0, "Most CPUs that tasks and actors of this program may use at a time; 0 is no limit.", low=0
+        0.0, "Most CPUs that tasks and actors of this program may use at a time; 0: no limit.", low=0
     )
     job_memory: int = _setting(
         0,
-        "Most bytes that this program, what it starts and its workers may hold together; 0 is no limit.",
+        "Most bytes that this program, what it starts and its workers may hold together; 0: no limit.",
         low=0,
     )
     job_object_store: int = _setting(
         0,
-        "Most bytes that objects of this program may take of the store; beyond, its own are spilled. 0 is no limit.",
+        "Most bytes that objects of this program may take of the store; beyond, its own are spilled. 0: no limit.",
         low=0,
     )
     tracing_startup_hook: str = _setting(
@@ -281,19 +278,19 @@ class Config:
     metrics_export_port: int = _setting(
         0,
         "Port on 127.0.0.1 for Prometheus, of the head process or, without one, of the session (see metrics_port); "
-        "0 is none of the program's choice.",
+        "0: no fixed port.",
         low=0,
         high=65_535,
     )
     gcs_server_request_timeout_seconds: int = _setting(
         60,
         "Seconds for which a program waits for the node's answer about names, actors, nodes, resources and placement "
-        "groups; then GetTimeoutError. 0 waits without end.",
+        "groups; then GetTimeoutError. 0: no limit.",
         low=0,
     )
     testing_asio_delay_us: str = _setting(
         "",
-        "For tests of a slow node: `Name=min:max,…`, microseconds by which its answers to these requests are late.",
+        "For tests of a slow node: `Name=min:max,…`, the microseconds by which these answers of the node are late.",
     )
     metrics_port: bool = _setting(
         True,
@@ -305,7 +302,7 @@ class Config:
         "Answer every user of the machine on that port: names of functions, processes, memory, user metrics.",
     )
     max_running_jobs: int = _setting(
-        0, "Most submitted jobs that run at a time; the others wait in turn. 0 is any number.", low=0
+        0, "Most submitted jobs that run at a time; the others wait in turn. 0: no limit.", low=0
     )
     log_to_driver: bool = _setting(True, "Show what workers print in the driver's terminal.")
     ignore_unhandled_errors: bool = _setting(
@@ -325,7 +322,7 @@ class Config:
         "", "Regular expression: lines of workers that match are not shown in the driver."
     )
     dashboard_port: int = _setting(
-        8265, "First port tried for the dashboard; 0 takes any free one.", low=0, high=65_535
+        8265, "First port tried for the dashboard; 0: any free port.", low=0, high=65_535
     )
     capsule_on_failure: bool = _setting(
         True, "Keep what is needed to run a failed task again, for `sundog replay`."
@@ -339,11 +336,11 @@ class Config:
     capsule_keep: int = _setting(200, "Capsules that a session keeps; the oldest go first.", low=0)
     debugger: str = _setting("pdb", "What a breakpoint() in a task waits for: pdb, or debugpy for VS Code.")
     debug_post_mortem: bool = _setting(
-        False, "Stop every task that raises an exception there, for `sundog debug`."
+        False, "Pause every task where it raises an exception, for `sundog debug`."
     )
     allow_out_of_band_object_ref_serialization: bool = _setting(
         True,
-        "Whether a ref may be pickled by hand, which keeps its object until shutdown; if not, that raises.",
+        "Whether a ref may be pickled by hand, which keeps its object until shutdown; off: an error.",
     )
     experimental_noset_cuda_visible_devices: bool = _setting(
         False, "Leave CUDA_VISIBLE_DEVICES of workers alone, whatever GPUs they get."
@@ -422,7 +419,7 @@ def _in_our_names(system_config: Mapping[str, object], env: Mapping[str, str]) -
             source, value = f"RAY_{theirs}", env.get(f"RAY_{theirs}") or None
         if value is not None and ours not in given:
             kind, metadata = next((str(f.type), f.metadata) for f in fields(Config) if f.name == ours)
-            given[ours] = _parse(source, value, kind, metadata) if factor == 1 else _to_float(value) * factor
+            given[ours] = _parse(source, value, kind, metadata, factor)
     return given
 
 
@@ -529,69 +526,15 @@ def _unknown_key(key: object, known: list[str]) -> str:
     )
 
 
-def _parse(source: str, value: object, type_name: str, metadata: Mapping[str, object]) -> object:
-    """Turn a variable's text, or a value given in Python, into the field's type; errors name `source`."""
-    try:
-        parsed = _CONVERT[type_name](value)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{source} is {value!r}, which is not {_WANTED[type_name]}. It sets: {metadata['doc']}"
-        ) from None
-    low, high = metadata["low"], metadata["high"]
-    # Written so that nan, which compares false with everything, is refused too.
-    if not ((low is None or parsed >= low) and (high is None or parsed <= high)):
-        allowed = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{source} is {value!r}, but must be {allowed}. It sets: {metadata['doc']}")
-    return parsed
+def _parse(
+    source: str, value: object, type_name: str, metadata: Mapping[str, object], factor: float = 1
+) -> object:
+    """The value of a setting that was given one."""
+    from sundog import setting_values  # most programs give none
 
-
-def _to_bool(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    text = str(value).strip().lower()
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    raise ValueError(value)
-
-
-def _to_int(value: object) -> int:
-    if isinstance(value, bool):
-        raise TypeError(value)
-    if isinstance(value, int):
-        return value
-    if isinstance(value, str):
-        return int(value.strip())
-    # 250.0 from a JSON file means 250; 250.5 of something counted in whole units is a mistake.
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    raise TypeError(value)
-
-
-def _to_float(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise TypeError(value)
-    number = float(value)
-    if not isfinite(number):
-        raise ValueError(value)
-    return number
-
-
-def _to_str(value: object) -> str:
-    text: object = ",".join(value) if isinstance(value, (list, tuple)) else os.fspath(value)  # type: ignore[call-overload]
-    if not isinstance(text, str):
-        raise TypeError(value)
-    return text
-
-
-_CONVERT: dict[str, Any] = {"bool": _to_bool, "int": _to_int, "float": _to_float, "str": _to_str}
-_WANTED = {
-    "bool": "a yes or no (1, 0, true, false, yes, no, on, off)",
-    "int": "a whole number",
-    "float": "a finite number",
-    "str": "a text",
-}
+    if factor != 1:
+        return setting_values.to_float(value) * factor
+    return setting_values.parse(source, value, type_name, metadata)
 
 
 if __name__ == "__main__":

@@ -142,7 +142,26 @@ def is_likely(address: object, engine: object = None) -> bool:
     return address == "local"
 
 
+def occupy_standard() -> None:
+    """Have the descriptors 0, 1 and 2 lead somewhere: a program that was started without them (a daemon) must not print
+    into a socket of the session, which would get one of these numbers.
+
+    Raises:
+        OSError: no descriptor is free.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open("/dev/null", os.O_RDWR)
+            if opened == number:
+                os.set_inheritable(number, True)
+            else:
+                os.close(opened)  # another thread was faster
+
+
 def _start(extra: Mapping[str, str] | None = None) -> NodeProgram:
+    occupy_standard()
     ours, theirs = make_pair()
     high = -1
     try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # What node and zygote import besides the standard library and sundog. The packages of the command line are
 # not needed.
-PACKAGES = ("cloudpickle", "psutil", "setproctitle")
+PACKAGES = ("cloudpickle", "psutil", "setproctitle", "threadpoolctl")
 # Variables that make the interpreter import from a folder of the user at its start, or write to the terminal.
 # They are restored before a worker is forked.
 _HIDDEN = ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONVERBOSE", "PYTHONPROFILEIMPORTTIME")

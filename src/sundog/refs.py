@@ -18,7 +18,7 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Generator
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeGuard, TypeVar
 
 from sundog.ids import INDEX_BYTES, OBJECT_BYTES, random_id
 
@@ -131,7 +131,10 @@ class ObjectRef(Generic[T_co], metaclass=Counterparts):
         self._at = at
 
     def __del__(self) -> None:
-        _note(self._id)
+        try:
+            _note(self._id)
+        except AttributeError:  # an exception of a signal's handler ended the constructor before it began
+            return
 
     def __reduce__(self) -> tuple[object, ...]:
         sent = collectors.sent
@@ -289,6 +292,13 @@ def site_of(code: Any, at: int) -> str:
     return found[1]
 
 
+def is_made(value: object) -> TypeGuard[ObjectRef[Any]]:
+    """Whether this is a ref whose constructor has ended: the garbage collector knows it before, and another thread, or
+    a signal's handler in this one, may look at that moment.
+    """
+    return type(value) is ObjectRef and hasattr(value, "_at")
+
+
 def creation_sites(names: Collection[str] | None = None) -> dict[str, str]:
     """Where the refs of this process to some objects (ids in hexadecimal; all by default) were made.
 
@@ -297,7 +307,7 @@ def creation_sites(names: Collection[str] | None = None) -> dict[str, str]:
     """
     sites: dict[str, str] = {}
     for each in gc.get_objects():
-        if type(each) is ObjectRef:
+        if is_made(each):
             name = each._id.hex()
             if names is None or name in names:
                 sites[name] = each.call_site() or sites.get(name, "")

@@ -27,6 +27,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _PRIVATE = 0o700
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _CREDENTIALS_BYTES = 12  # struct ucred: pid, uid, gid
 _CONNECTIONS = "/proc/net/tcp"
 _ESTABLISHED = "01"
@@ -99,7 +100,7 @@ def check_container(path: str) -> str:
     if not stat.S_ISDIR(info.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     if _lets_others_rename(info):
-        return f"other users can rename what is in it, for it has no sticky bit. Set it with: chmod +t {path}"
+        return f"other users can rename what is in it, because it has no sticky bit. Set the bit with: chmod +t {path}"
     return _hazard_above(path)
 
 
@@ -120,7 +121,7 @@ def _hazard_above(path: str) -> str:
                     )
             if _lets_others_rename(info):
                 return (
-                    f"other users can rename what is in {above}, for that has no sticky bit. "
+                    f"other users can rename what is in {above}, because that folder has no sticky bit. "
                     f"Set it with: chmod +t {above}"
                 )
             above = os.path.dirname(above)
@@ -273,6 +274,21 @@ def make_folder(path: str) -> None:
     check_folder(path)
 
 
+def make_new(path: str) -> None:
+    """Make one folder for this user alone, regardless of the umask.
+
+    Raises:
+        Untrusted: the umask closes new folders to their owner, too. None is left.
+        OSError: it cannot be made, or there is one.
+    """
+    os.mkdir(path, _PRIVATE)
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
+        os.rmdir(path)
+        raise _refuse(
+            "the umask of this program closes new folders to their owner (set another: umask 077)", path
+        )
+
+
 def make_missing(path: str) -> None:
     """Make a folder, private to this user, unless something of that name is there; parents that are missing likewise.
 
@@ -280,7 +296,7 @@ def make_missing(path: str) -> None:
         OSError: it cannot be made.
     """
     try:
-        os.mkdir(path, _PRIVATE)
+        make_new(path)
     except FileExistsError:
         pass
     except FileNotFoundError:
@@ -289,7 +305,7 @@ def make_missing(path: str) -> None:
             raise
         make_missing(parent)
         try:
-            os.mkdir(path, _PRIVATE)
+            make_new(path)
         except FileExistsError:
             pass
 
@@ -304,7 +320,7 @@ def make_home(default: str) -> tuple[str, str]:
         OSError: none can be made.
     """
     try:
-        os.mkdir(default, _PRIVATE)
+        make_new(default)
         return default, ""
     except FileExistsError:
         pass
@@ -313,7 +329,9 @@ def make_home(default: str) -> tuple[str, str]:
         return default, ""
     try:
         fd = os.open(default, _FOLDER)
-    except OSError:
+    except OSError as error:
+        if error.errno in _PASSING:
+            raise  # this process is short of something: that says nothing of the folder
         return _private_home(default, fault_of(os.lstat(default), folder=True) or "it cannot be opened")
     try:
         info = os.fstat(fd)
@@ -351,7 +369,7 @@ def _private_home(default: str, why: str) -> tuple[str, str]:
     while True:
         path = f"{default}-{os.urandom(6).hex()}"
         try:
-            os.mkdir(path, _PRIVATE)
+            make_new(path)
             return path, why
         except FileExistsError:
             continue

@@ -27,6 +27,9 @@ def error(number: int, path: str | None = None) -> OSError:
         (error(errno.EAGAIN), ["ulimit -u"]),
         (RuntimeError("can't start new thread"), ["can't start new thread", "ulimit -u"]),
         (error(errno.ENOSPC, "/full/session"), ["/full/session", "df -h", "_temp_dir"]),
+        (error(errno.EDQUOT, "/quota/session"), ["/quota/session", "quota -s", "_temp_dir"]),
+        (error(errno.EROFS, "/read/session"), ["/read/session", "Read-only", "_temp_dir"]),
+        (error(errno.EACCES, "/closed/session"), ["/closed/session", "Permission denied", "_temp_dir"]),
         (error(errno.EIO, "/elsewhere"), ["Input/output error", "/elsewhere"]),
     ],
 )
@@ -80,6 +83,8 @@ class Node:
 class Process:
     env_key = "job:"
     node_id = b"node"
+    kill_reason = ""
+    intended = True
 
 
 def test_failures_in_a_row_are_counted_and_an_old_one_is_forgotten() -> None:
@@ -87,6 +92,8 @@ def test_failures_in_a_row_are_counted_and_an_old_one_is_forgotten() -> None:
     starts = FailedStarts(node)  # type: ignore[arg-type]
     for moment in (0.0, 1.0, 2.0, 100.0):
         node.clock = moment
-        starts.told(Process(), StartFailed("no thread."))  # type: ignore[arg-type]
+        process = Process()
+        starts.told(process, StartFailed("no thread."))  # type: ignore[arg-type]
+        assert process.kill_reason == "it could not start: no thread" and not process.intended
     assert node.delays == [1, 2, 3, 1] and len(node.lines) == 4
     assert FIRST_BACKOFF_S < LAST_BACKOFF_S

@@ -58,7 +58,7 @@ def test_a_request_that_a_larger_cluster_could_meet_waits_with_a_warning() -> No
     assert call is notices.warn and text.startswith(
         "train asks for {'GPU': 1.0}, which no node of this session has"
     )
-    assert "(no node has a GPU). It stays pending until one joins. See: sundog status" in text
+    assert "(no node has a GPU). It stays pending until such a node joins. See: sundog status" in text
 
 
 @pytest.mark.parametrize(

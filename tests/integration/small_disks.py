@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import sundog
 
 SOURCE = str(Path(sundog.__file__).parents[1])
 TIMEOUT_S = 180.0
+BTRFS_SIZE = "128M"  # the smallest is 109 MiB
 
 # What every such program may use.
 PRELUDE = '''
@@ -68,14 +70,38 @@ def needs_mounts() -> None:
         pytest.skip(f"no file system can be mounted here: {refusal()}")
 
 
+@functools.cache
+def no_btrfs() -> str:
+    """Why no btrfs can be mounted here; "" if one can."""
+    if refusal() or shutil.which("mkfs.btrfs") is None:
+        return refusal() or "there is no mkfs.btrfs"
+    steps = f"truncate -s {BTRFS_SIZE} $0 && mkfs.btrfs -q $0 && mount -o loop $0 /tmp"
+    with tempfile.NamedTemporaryFile() as image:
+        tried = subprocess.run(
+            ["unshare", "-m", "sh", "-c", steps, image.name], capture_output=True, text=True, check=False
+        )
+    return "" if tried.returncode == 0 else tried.stderr.strip() or "mount failed"
+
+
+def needs_btrfs() -> None:
+    """Skip the test where no btrfs can be mounted."""
+    if no_btrfs():
+        pytest.skip(f"no btrfs can be mounted here: {no_btrfs()}")
+
+
 def run(program: str, mounts: dict[Path | str, str], **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, with a tmpfs of a size at each of the folders.
 
     Args:
         program: its code, after `PRELUDE` and `import sundog as ray`.
-        mounts: folder -> size, as mount takes it.
+        mounts: folder -> size, as mount takes it; or the file of a disk that is ready, by its whole path.
     """
-    steps = [f"mount -t tmpfs -o size={size} tmpfs '{folder}'" for folder, size in mounts.items()]
+    steps = [
+        f"mount -o loop '{size}' '{folder}'"
+        if size.startswith("/")
+        else f"mount -t tmpfs -o size={size} tmpfs '{folder}'"
+        for folder, size in mounts.items()
+    ]
     code = PRELUDE + "import sundog as ray\n" + textwrap.dedent(program)
     return subprocess.run(
         ["unshare", "-m", "sh", "-c", " && ".join([*steps, 'exec "$@"']), "sh", sys.executable, "-c", code],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,31 @@ print("right")
     told, *rest = ended.stdout.splitlines()
     assert ended.returncode == 0 and rest == ["right"], ended.stderr
     assert "there is no room for its folder" in told and "df -h" in told
+
+
+def test_a_full_disk_that_writes_each_page_to_a_new_place_ends_no_process(disk: Path, tmp_path: Path) -> None:
+    """On btrfs, room that was reserved is used once: what is written there again needs more, or is a SIGBUS."""
+    small_disks.needs_btrfs()
+    image = tmp_path / "image"
+    with open(image, "wb") as file:
+        file.truncate(128 << 20)
+    subprocess.run(["mkfs.btrfs", "-q", str(image)], check=True)
+    ended = small_disks.run(
+        WORK
+        + """
+ray.init(num_cpus=2)
+work()
+os.sync()  # pages that are on the disk are written anew
+for _ in range(3):
+    fill(disk)  # some is free to the last, which only the file system itself may use
+    work()
+    os.sync()
+os.truncate(disk + "/filler", 0)
+work()
+ray.shutdown()
+print("right")
+""",
+        {disk: str(image)},
+        SUNDOG_temp_dir=str(disk),
+    )
+    assert ended.returncode == 0 and small_disks.says_right(ended.stdout), ended.stderr

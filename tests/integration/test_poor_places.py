@@ -65,14 +65,15 @@ def test_fewer_descriptors_are_refused_with_the_limit_and_how_to_raise_it(limit:
     assert f"may have {limit} file descriptors" in told and "ulimit -n" in told
 
 
-def test_a_program_that_has_used_up_its_descriptors_is_told_so() -> None:
-    program = """
+@pytest.mark.parametrize("left", [2, 6, 9])
+def test_a_program_that_has_used_up_its_descriptors_is_told_so(left: int) -> None:
+    program = f"""
         import os, resource
         resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
         try:
             while True: os.open("/dev/null", os.O_RDONLY)
         except OSError: pass
-        os.closerange(98, 100)
+        os.closerange(100 - {left}, 100)
     """
     assert "100 file descriptors" in refused(run(textwrap.dedent(program) + textwrap.dedent(ONE_TASK)))
 
@@ -101,6 +102,34 @@ def test_a_program_with_more_than_1024_descriptors_joins_and_asks_a_session() ->
     if "skip" in done.stderr:
         pytest.skip("the hard limit of descriptors is too low here")
     assert done.stdout == "7 True\n", done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_program_that_was_started_without_its_standard_files_prints_into_no_socket(
+    tmp_path: Path, closed: str
+) -> None:
+    program = f"""
+        import os
+        ray.init(num_cpus=1)
+        @ray.remote
+        def seven(): return 7
+        told = [ray.get(seven.remote(), timeout=120), *[os.readlink(f"/proc/self/fd/{{fd}}") for fd in range(3)]]
+        for fd in (1, 2): os.write(fd, b"as a library of C does")
+        ray.shutdown()
+        open({str(tmp_path / "told")!r}, "w").write("\\n".join(map(str, told)))
+    """
+    code = "import sundog as ray\n" + textwrap.dedent(program)
+    done = subprocess.run(
+        ["bash", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": drivers.SOURCE},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    seven, *leads_to = (tmp_path / "told").read_text().splitlines()
+    assert seven == "7" and not any("socket" in each or "anon" in each for each in leads_to), leads_to
 
 
 # ---------------------------------------------------------------------- processes
@@ -260,6 +289,41 @@ def test_shared_memory_that_cannot_be_written_is_refused_by_the_name_of_its_sett
     small_disks.needs_mounts()
     told = refused(run(ONE_TASK, "mount -t tmpfs -o ro none /dev/shm", "unshare", "-m"))
     assert "cannot be kept in /dev/shm: Read-only file system" in told and "shm_dir" in told
+
+
+def test_a_session_goes_on_on_a_file_system_that_becomes_read_only_and_another_is_refused(
+    tmp_path: Path,
+) -> None:
+    small_disks.needs_mounts()
+    program = f"""
+        import os, subprocess
+        disk = {str(tmp_path)!r}
+        ray.init(num_cpus=1)
+        def mount(*how): return not subprocess.run(["mount", *how, disk], stderr=subprocess.DEVNULL).returncode
+        # Busy where the node opened a file for writing in between.
+        while not (mount("--bind", disk) and mount("-o", "remount,ro,bind")):
+            subprocess.run(["umount", "-l", disk], check=True)
+        @ray.remote
+        def size(data): return len(data)
+        @ray.remote
+        class Actor:
+            def eight(self): return 8
+        print(ray.get(size.remote(ray.put(bytes(1_000_000))), timeout=120))
+        print(ray.get(Actor.remote().eight.remote(), timeout=120))
+        ray.shutdown()
+        try:
+            ray.init(num_cpus=1)
+        except ray.exceptions.RaySystemError as error:
+            print(error)
+        subprocess.run(["umount", "-l", disk], check=True)
+        ray.init(num_cpus=1)
+        print(ray.get(size.remote(b"again"), timeout=120))
+    """
+    done = run(program, "", "unshare", "-m", SUNDOG_temp_dir=str(tmp_path / "sessions"))
+    assert done.returncode == 0, done.stderr
+    large, eight, refusal, again = done.stdout.splitlines()
+    assert (large, eight, again) == ("1000000", "8", "5")
+    assert "Read-only file system" in refusal and "_temp_dir" in refusal
 
 
 def test_a_machine_without_proc_is_refused_in_a_sentence() -> None:

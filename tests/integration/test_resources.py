@@ -4,7 +4,10 @@
 # `ray` is whichever module the fixture gives, so its decorator has no type.
 from __future__ import annotations
 
+import importlib
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -267,6 +270,39 @@ def test_threads_of_numeric_libraries_follow_num_cpus(ray_session: Start) -> Non
     assert ray.get(threads.options(num_cpus=3).remote(), timeout=120) == {"3"}
     assert ray.get(threads.options(num_cpus=0.5).remote(), timeout=120) == {"1"}
     assert ray.get(threads.remote(), timeout=120) == {"1"}
+
+
+@pytest.mark.parametrize("own", [None, "1"])
+def test_libraries_that_a_worker_did_not_load_itself_follow_num_cpus_too(
+    ray_session: Start, own: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    importlib.import_module("numpy")  # the driver has it, so the zygote loads it
+    if own is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", own)
+    ray = ray_session(num_cpus=4)
+
+    @ray.remote
+    class Late:
+        def threads(self) -> tuple[bool, set[int], int]:
+            early = "numpy" in sys.modules
+            importlib.import_module("numpy")
+            from threadpoolctl import threadpool_info
+
+            blas = {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+            others = len(os.listdir("/proc/self/task")) - threading.active_count()
+            return early, blas, others
+
+    deadline = time.monotonic() + 60
+    early = False
+    while not early and time.monotonic() < deadline:
+        one, two = Late.options(num_cpus=1).remote(), Late.options(num_cpus=2).remote()
+        (early, first, others), (_, second, _) = ray.get(
+            [one.threads.remote(), two.threads.remote()], timeout=120
+        )
+        assert (first, second, others) == ({1}, {int(own or 2)}, 0), (
+            "no thread waits beside the one that computes"
+        )
+    assert early, "the zygote had numpy"
 
 
 def test_a_variable_set_by_the_user_wins_over_num_cpus(ray_session: Start) -> None:

@@ -4,6 +4,7 @@
 # `ray` is whichever module the fixture gives, so its decorator has no type.
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -262,3 +263,23 @@ def test_the_node_hears_how_many_wait_although_nothing_moves(ray_session: Start)
     assert told() == 0
     assert owner.control.request(Status())["pending"] == []
     assert len(ray.wait(waiting, num_returns=400, timeout=120)[0]) == 400
+
+
+def test_tasks_begin_in_the_order_of_their_submission_behind_a_long_one_too(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    ray = ray_session(num_cpus=2)
+    begun = tmp_path / "begun"
+
+    @ray.remote
+    def run(number: int) -> None:
+        with open(begun, "a") as file:
+            file.write(f"{number}\n")
+        while number == 0 and len(begun.read_text().split()) < 8:
+            time.sleep(0.005)  # the first one runs until all others have begun
+        time.sleep(0.02)
+
+    ray.get([run.remote(number) for number in range(8)])
+    order = begun.read_text().split()
+    assert sorted(order[:2]) == ["0", "1"], "not behind the long one, although the second worker came later"
+    assert len(order) == 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import errno
 import os
 from collections.abc import Iterator
@@ -141,3 +142,32 @@ def test_a_receive_buffer_takes_memory_only_for_what_was_received() -> None:
     kept = [packets.receive_buffer() for _ in range(32)]
     assert own_bytes() - before < 32 * packets.RECV_BYTES // 4
     assert {len(each) for each in kept} == {packets.RECV_BYTES}
+
+
+class Refusing(_socket.socket):
+    """A socket for which the kernel has no memory at first."""
+
+    left = 0
+
+    def send(self, data: bytes, flags: int = 0, /) -> int:  # type: ignore[override]
+        if self.left:
+            self.left -= 1
+            raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+        return super().send(data, flags)
+
+
+@pytest.mark.parametrize("message", [("small",), BIG])
+def test_a_message_that_the_kernel_has_no_memory_for_is_to_be_sent_again(
+    tmp_path: Path, message: tuple[object, ...]
+) -> None:
+    one, other = make_pair()
+    refusing = Refusing(fileno=one.detach())
+    ours, theirs = Connection(refusing, str(tmp_path)), Connection(other, str(tmp_path))
+    refusing.left = 1
+    with pytest.raises(packets.NoRoom, match="No buffer space"):
+        ours.send(message)
+    assert not files_below(tmp_path)
+    ours.send(message)
+    assert theirs.receive() == (message, [])
+    ours.close()
+    theirs.close()

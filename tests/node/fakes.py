@@ -58,6 +58,7 @@ class FakeProcess:
     ) -> None:
         self.process_id, self.kind, self.pid, self.job_id = process_id, kind, pid, job_id
         self.env_key, self.state, self.node_id = env_key, state, b"node"
+        self.kill_reason, self.intended = "", False
         self.line = FakeLine()
 
     @property

@@ -78,7 +78,7 @@ def test_our_own_kill_is_told_with_its_reason(made: Causes, tmp_path: Path) -> N
     process = worker(tmp_path, kill_reason="sundog.kill() was called on it", killed=True, intended=True)
     cause = made.of(process, KILLED)
     assert (cause.kind, cause.intended) == (ENDED, True)
-    assert cause.text() == "it was ended: sundog.kill() was called on it."
+    assert cause.text() == "it was ended because sundog.kill() was called on it."
 
 
 def test_a_process_that_crashed_before_our_kill_reached_it_crashed(made: Causes, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from sundog.machine import Reading
 from sundog.node.chronicle import Chronicle
 from sundog.node.rows import Environment, Process
+from sundog.state.status import GroupRow
 from sundog.wire.cause import Cause
 from tests.node.fakes import FakeLoop, FakeMemory
 
@@ -59,8 +60,17 @@ class FakeListings:
     def environment(self, env: Environment, used: int) -> dict[str, Any]:
         return {"runtime_env": env.runtime_env, "error": env.error, "ref_cnt": used}
 
-    def placement_groups(self) -> list[dict[str, Any]]:
-        return [{"placement_group_id": "0c", "state": "CREATED"}]
+    def placement_group(self, row: GroupRow) -> dict[str, Any]:
+        return {"placement_group_id": row.pg_id.hex(), "state": row.state}
+
+
+class FakeLeases:
+    """One placement group; only its own row can be asked for, for there may be thousands."""
+
+    def group(self, pg_id: bytes) -> GroupRow | None:
+        if pg_id != b"\x0c":
+            return None
+        return GroupRow(pg_id, "", "PACK", "CREATED", "", b"o" * 8, (), (), "", 1, 0.1, "", "")
 
 
 class FakeRequests:
@@ -79,6 +89,7 @@ class FakeNode:
         self.processes: dict[bytes, None] = {b"w" * 8: None}
         self.records, self.stores, self.keeper = FakeRecords(), FakeStores(), FakeKeeper()
         self.loop, self.memory, self.requests = FakeLoop(), FakeMemory(), FakeRequests()
+        self.leases = FakeLeases()
         self.memory.reading = Reading(5, 10, "this machine")
         self.facts, self.timers = self.records.facts, self.loop.timers
 
@@ -109,6 +120,7 @@ def test_lives_are_recorded_with_their_rows_and_causes(tmp_path: Path) -> None:
     chronicle.actor_changed(b"a" * 16)
     chronicle.actor_changed(b"x" * 16)
     chronicle.group_changed(b"\x0c")
+    chronicle.group_changed(b"\x0d")
     chronicle.spilled("/disk/1", [("one", 0, 10), ("two", 10, 20)], 0.5)
     chronicle.restored("one", 10, 0.1)
     (_, died), (_, actor), (_, group), (_, spill), (_, restore) = node.facts

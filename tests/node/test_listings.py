@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from sundog.node.listings import _death_reason, _exit_type
@@ -13,20 +10,9 @@ from sundog.wire.cause import EXIT, KERNEL_OOM, MEMORY, SIGNAL, Cause
 from sundog.wire.control import ActorKill, ActorRegister, ActorStart, Env
 from sundog.wire.zygote import Exited
 from tests.node.test_requests import _spec
-from tests.node.whole import NODE, Peer, WholeNode, whole_node
+from tests.node.whole import NODE, Peer, WholeNode
 
 ACTOR = b"driver01" + b"a" * 8
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[WholeNode]:
-    with whole_node(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def driver(world: WholeNode) -> Peer:
-    return world.driver()
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from sundog.wire.control import Look, Looked, Rpc
 from sundog.wire.looks import PULSE, STACKS
 from sundog.wire.zygote import Exited
-from tests.node.whole import DRIVER, Peer, WholeNode, whole_node
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[WholeNode]:
-    with whole_node(tmp_path) as made:
-        yield made
+from tests.node.whole import DRIVER, Peer, WholeNode
 
 
 def _look(driver: Peer, question: str, only: tuple[str, ...] = ()) -> None:

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from sundog.wire import control, zygote
 from sundog.wire.row import Row
-from tests.node.whole import WholeNode, whole_node
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[WholeNode]:
-    with whole_node(tmp_path) as made:
-        yield made
+from tests.node.whole import WholeNode
 
 
 def _rows(module: object, base: type[Row]) -> list[type[Row]]:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from sundog.net.packets import make_pair
 from sundog.state.lease_spec import LeaseSpec
@@ -27,13 +23,7 @@ from sundog.wire.control import (
     Welcome,
 )
 from sundog.wire.zygote import Exited, Import
-from tests.node.whole import DRIVER, WholeNode, whole_node
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[WholeNode]:
-    with whole_node(tmp_path) as made:
-        yield made
+from tests.node.whole import DRIVER, WholeNode
 
 
 def _spec(cpus: float = 1.0) -> LeaseSpec:

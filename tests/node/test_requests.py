@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +16,18 @@ from sundog.wire.control import (
     ActorRegister,
     ActorStart,
     LeaseInfeasible,
-    PgRemove,
     Rpc,
     WantLeases,
 )
-from tests.node.whole import NODE, Peer, WholeNode, whole_node
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[WholeNode]:
-    with whole_node(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def driver(world: WholeNode) -> Peer:
-    return world.driver()
-
-
-def _group(driver: Peer, cpus: float, name: str = "") -> Any:
-    return driver.ask(ask.PgCreate([{"CPU": cpus}], "PACK", name, None, (), "ns", b"", ""))
+from tests.node.whole import Peer, WholeNode, make_group, whole_node
 
 
 def test_resources_are_told_with_and_without_what_is_in_use(driver: Peer) -> None:
     assert driver.ask(ask.ClusterResources())["CPU"] == 2.0
-    pg_id, placed = _group(driver, 1.5)
+    pg_id, placed = make_group(driver, 1.5)
     assert placed and driver.ask(ask.AvailableResources())["CPU"] == 0.5
     assert f"CPU_group_{pg_id.hex()}" in driver.ask(ask.ClusterResources())
-    _group(driver, 0.5)
+    make_group(driver, 0.5)
     assert "CPU" not in driver.ask(ask.AvailableResources())  # what is used up is left out
 
 
@@ -101,40 +84,6 @@ def test_an_actor_is_known_empty_or_unknown(driver: Peer) -> None:
     assert driver.ask(ask.ActorInfo(actor_id))["class_name"] == "Counter"
     assert driver.ask(ask.ActorInfo(b"driver01" + b"b" * 8)) == {}  # not registered yet; its creator is here
     assert driver.ask(ask.ActorInfo(b"nobody01" + b"b" * 8)) is None
-
-
-def test_a_group_is_waited_for_until_it_is_placed_or_removed(driver: Peer) -> None:
-    first, _ = _group(driver, 2.0)
-    second, placed = _group(driver, 2.0)
-    assert not placed and driver.ask(ask.PgWait(first, None)) is True
-    assert driver.ask(ask.PgWait(second, 0)) is False
-    driver.tell(Rpc(90, "pg_wait", (second, None)))
-    assert driver.answer(90) is None  # later
-    driver.tell(PgRemove(first))
-    assert driver.answer(90) is True
-    driver.tell(PgRemove(second))
-    assert driver.ask(ask.PgWait(second, 10)) is False
-
-
-def test_a_wait_whose_time_is_over_leaves_nothing_behind(world: WholeNode, driver: Peer) -> None:
-    pg_id, _ = _group(driver, 9.0)  # never fits
-    for number in range(3):
-        driver.tell(Rpc(200 + number, "pg_wait", (pg_id, 5.0)))
-    world.loop.ring()
-    assert [driver.answer(202)] == [False]
-    assert world.node.requests._group_waiters == {}  # a program may poll for ever
-
-
-def test_groups_are_found_by_name_and_shown_in_a_table(driver: Peer) -> None:
-    pg_id, _ = _group(driver, 1.0, "trainers")
-    assert driver.ask(ask.PgByName("trainers", "ns")) == pg_id and driver.ask(ask.PgByName("x", "ns")) is None
-    row = driver.ask(ask.PgTable(pg_id))
-    assert (row["state"], row["bundles"], row["bundles_to_node_id"]) == (
-        "CREATED",
-        {0: {"CPU": 1.0}},
-        {0: NODE.hex()},
-    )
-    assert driver.ask(ask.PgTable(b"unknown")) == {} and list(driver.ask(ask.PgTable(None))) == [pg_id.hex()]
 
 
 def test_values_of_programs_are_kept(driver: Peer) -> None:

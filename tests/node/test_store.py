@@ -30,11 +30,6 @@ def world(tmp_path: Path) -> Iterator[WholeNode]:
         yield made
 
 
-@pytest.fixture
-def driver(world: WholeNode) -> Peer:
-    return world.driver()
-
-
 def test_credit_is_granted_while_there_is_room_and_refused_with_a_word_after_that(
     world: WholeNode, driver: Peer
 ) -> None:

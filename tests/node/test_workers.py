@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,7 @@ from sundog.node import workers as module
 from sundog.state.instructions import StopWorker
 from sundog.wire.control import ExitOk, MayExit, StopServing, WarnOnce
 from sundog.wire.zygote import Exited, ForkFailed
-from tests.node.whole import NODE, Peer, WholeNode, whole_node
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[WholeNode]:
-    with whole_node(tmp_path) as made:
-        yield made
+from tests.node.whole import NODE, Peer, WholeNode
 
 
 @pytest.fixture

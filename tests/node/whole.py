@@ -20,7 +20,7 @@ from sundog.node import program
 from sundog.node.program import Node
 from sundog.plain import as_dict
 from sundog.wire.control import Answer, Hello, Rpc
-from sundog.wire.requests import Request
+from sundog.wire.requests import PgCreate, Request
 from sundog.wire.row import Row
 from sundog.wire.zygote import Fork, Forked
 
@@ -197,3 +197,8 @@ def whole_node(folder: Path, config: Config | None = None, cpus: float = 2.0) ->
         made.node.stopping = True
         made.close()
         patch.undo()
+
+
+def make_group(driver: Peer, cpus: float, name: str = "") -> Any:
+    """Have a placement group of one bundle made: its id, and whether it was placed at once."""
+    return driver.ask(PgCreate([{"CPU": cpus}], "PACK", name, None, (), "ns", b"", ""))

@@ -201,12 +201,16 @@ class FakeActors:
         self.links: dict[bytes, ActorLane] = {}
         self.told: list[Any] = []
         self.rounds = 0
+        self.shortages = 0
 
     def tell(self, _lane: Lane, message: Any) -> None:
         self.told.append(message)
 
     def dispatch_all(self) -> None:
         self.rounds += 1
+
+    def tell_shortage(self) -> None:
+        self.shortages += 1
 
     def is_scope(self, _oid: bytes) -> bool:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from typing import Any
 
@@ -13,6 +14,7 @@ from sundog.owner.lanes import ActorLane, Lane
 from sundog.owner.rows import Fn, Task
 from sundog.wire.control import ActorChanged
 from tests.owner.fakes import make_owner
+from tests.shortages import no_descriptor_free
 
 ACTOR = b"a" * 16
 
@@ -47,3 +49,35 @@ def test_an_answer_of_its_next_life_ends_the_restart_before_the_node_says_so(ans
     assert link.inflight == ({} if answered else {b"call": task})
     for sock in (ours, theirs):
         sock.close()
+
+
+def test_the_pid_of_an_actor_that_died_before_it_was_known_is_of_its_last_process() -> None:
+    owner = make_owner()
+    calls = ActorCalls(owner, owner.control, owner.peers, Taking(), *[None] * 3)  # type: ignore[arg-type]
+    link = calls.links[ACTOR] = ActorLane(ACTOR, "A", calls.busy)
+    link.state, link.incarnation = "PENDING", 1
+    calls.published(ActorChanged(ACTOR, "RESTARTING", None, 2, None, 77))
+    assert (link.state, link.pid, link.worker) == ("RESTARTING", 77, b"")
+    for sock in (link.sock, link.peer):
+        if sock is not None:
+            sock.close()
+    for fd in owner.control.fds:
+        os.close(fd)
+
+
+def test_a_lane_for_which_a_descriptor_was_refused_all_the_same_is_opened_later() -> None:
+    owner = make_owner()
+    calls = ActorCalls(owner, owner.control, owner.peers, Taking(), *[None] * 3)  # type: ignore[arg-type]
+    told: list[str] = []
+    calls.on_shortage = told.append
+    assert calls.gauge.take(2), "it has looked, and there was room"
+    with no_descriptor_free():
+        link = calls.link(ACTOR, "A")
+        assert link.sock is None and list(calls.unopened) == [link]
+    assert len(told) == 1 and "file descriptors" in told[0]
+    calls.gauge.used_up()
+    calls.dispatch_all()
+    assert link.sock is not None and not calls.unopened
+    link.close()
+    for fd in owner.control.fds:
+        os.close(fd)

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from sundog.net.spare import spare
 from sundog.owner.agenda import Agenda
 from sundog.owner.pauses import KnownPauses
 from sundog.owner.rows import DONE, Fn, Task
+from tests.shortages import no_descriptor_free
 
 
 class Sockets:
@@ -107,3 +109,15 @@ def test_a_million_short_tasks_with_long_bounds_do_not_pile_up(agenda: Agenda) -
         most = max(most, len(agenda))
     assert most <= 512
     assert sum(entry[2].state != DONE for entry in agenda._heap) == len(live)
+
+
+def test_what_waits_for_a_descriptor_needs_none_to_wait(agenda: Agenda, sockets: Sockets) -> None:
+    seen: list[str] = []
+    spare.hold()
+    try:
+        with no_descriptor_free():
+            agenda.after(0.0, task(), seen.append, "due")
+            sockets.read()
+    finally:
+        spare.release()
+    assert seen == ["due"]

@@ -18,6 +18,7 @@ from sundog.owner.rows import DONE, QUEUED, SENT, Code, Fn, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.control import LeaseGranted, OpenLane, Release, ReturnLease
 from tests.owner.fakes import make_owner
+from tests.shortages import no_descriptor_free
 
 
 class World:
@@ -82,6 +83,7 @@ def test_a_granted_worker_gets_a_lane_through_the_node_and_the_function_once(wor
     fns, items, _, setup = packet(lane)
     assert [fn[0] for fn in fns] == [1] and [item[0] for item in items] == [first.id]
     assert setup["lease"] == 1 and first.state == SENT and first.lane is lane
+    world.fn.estimate_s = 1.0
     world.queue(1)
     world.dispatch.dispatch_all()
     assert packet(lane)[0] is None, "the worker knows the function"
@@ -148,6 +150,7 @@ def test_a_task_that_ended_while_it_waited_is_not_sent(world: World) -> None:
 
 def test_unread_packets_are_taken_back_for_a_worker_that_idles(world: World) -> None:
     busy = world.grant()
+    world.fn.estimate_s = 1.0
     tasks = world.queue(2)
     world.dispatch.dispatch_all()
     assert len(busy.inflight) == 2, "one runs, one is ahead"
@@ -155,6 +158,32 @@ def test_unread_packets_are_taken_back_for_a_worker_that_idles(world: World) -> 
     idle = world.grant()
     world.dispatch.dispatch_all()
     assert list(idle.inflight) == [tasks[1].id] and list(busy.inflight) == [tasks[0].id]
+
+
+def test_nothing_waits_at_a_worker_behind_a_task_that_may_take_long(world: World) -> None:
+    first = world.grant()
+    tasks = world.queue(3)
+    world.dispatch.dispatch_all()
+    assert list(first.inflight) == [tasks[0].id] and len(world.shape.queue) == 2
+    second = world.grant()
+    world.dispatch.dispatch_all()
+    assert list(second.inflight) == [tasks[1].id]
+
+
+def test_the_next_task_is_not_the_one_behind_a_task_that_runs_longer_than_others(world: World) -> None:
+    slow, quick = world.grant(), world.grant()
+    world.fn.estimate_s = 0.1
+    tasks = world.queue(6)
+    world.dispatch.dispatch_all()
+    assert [len(lane.inflight) for lane in (slow, quick)] == [2, 2]
+    behind = list(slow.inflight)[1]
+    packet(slow)  # its worker runs the first one, which takes long
+    slow.last_s -= 0.2
+    quick.inflight.clear()
+    quick.load_s = 0.0
+    world.dispatch.dispatch_all()
+    assert list(slow.inflight) == [tasks[0].id]
+    assert next(iter(quick.inflight)) == behind
 
 
 def test_a_blocked_worker_gets_nothing_more(world: World) -> None:
@@ -258,3 +287,16 @@ def test_equal_demands_share_a_shape_unless_one_is_private(world: World) -> None
     spec = LeaseSpec(resources=(("CPU", 1.0),), env_key="01:")
     assert world.dispatch.shape_for(spec, {}) is world.shape
     assert world.dispatch.private_shape(spec, {}) is not world.shape
+
+
+def test_a_worker_that_no_lane_can_be_opened_to_is_kept_until_a_descriptor_is_free(world: World) -> None:
+    world.queue(1)
+    world.dispatch.send_now(world.shape)
+    with no_descriptor_free():
+        world.dispatch.granted(LeaseGranted(world.shape.key, 1, b"w" * 8, 101, ()))
+        assert not world.dispatch.leases and world.owner.actors.shortages == 1
+    assert world.owner.control.wants == [(world.shape.key, 1)] and world.shape.wanted == 1
+    [again] = world.owner.agenda.due
+    again()
+    world.dispatch.dispatch_all()
+    assert len(packet(world.dispatch.leases[1])[1]) == 1

@@ -113,7 +113,7 @@ def test_an_object_that_the_program_freed_says_who_did_it_and_where() -> None:
 def test_an_object_of_a_dead_owner_says_how_the_owner_ended() -> None:
     control: Any = FakeControl()
     error: Any = losses.owner_died(control, new_id(OTHER), Cause(kind=SIGNAL, signal=11))
-    assert f"process {OTHER.hex()}, which owned it, is gone: it crashed with SIGSEGV." in str(error)
+    assert f"process {OTHER.hex()}, which owned the object, is gone: it crashed with SIGSEGV." in str(error)
     assert (error.signal, error.owner_id) == (11, OTHER.hex())
     assert f"sundog why {OTHER.hex()}" in str(error)
 

@@ -99,9 +99,9 @@ def test_a_task_without_retries_or_too_large_alone_fails_at_once(retries: int, r
 @pytest.mark.parametrize(
     ("retries", "facts", "advice"),
     [
-        (3, {"cap_bytes": 100}, "Ask for more memory=, or have it use less."),
-        (0, {}, "It has max_retries=0."),
-        (3, {}, "With memory= or more num_cpus= fewer run at once."),
+        (3, {"cap_bytes": 100}, "Give the task a larger memory=, or make it use less memory."),
+        (0, {}, "The task has max_retries=0."),
+        (3, {}, "With memory= or a larger num_cpus= fewer tasks run at once."),
     ],
 )
 def test_the_error_names_task_worker_and_node_and_what_to_do(
@@ -112,7 +112,7 @@ def test_the_error_names_task_worker_and_node_and_what_to_do(
     assert text.startswith(
         f"grow() (task {(b't' * 16).hex()}, attempt 1) on worker {(b'w' * 8).hex()} (pid 812)"
     )
-    assert "of node n1 did not finish: it was ended: memory ran short." in text and advice in text
+    assert "of node n1 did not finish: it was ended because memory ran short." in text and advice in text
     assert f"sundog why {(b't' * 16).hex()}" in text
     assert (error.pid, error.signal, error.function_name, error.attempt) == (812, 9, "grow", 1)
 

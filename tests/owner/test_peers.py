@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from sundog.wire.lanes import OK
 from sundog.wire.peers import AskValue, Borrow, CancelTold, TellValue, Unborrow, ValuePending
 from sundog.wire.row import Table, on
 from tests.owner.fakes import ME, OTHER, make_owner, new_id
+from tests.shortages import no_descriptor_free
 
 assert messages  # the tables that a real owner has
 
@@ -171,3 +173,28 @@ def test_what_the_socket_does_not_take_waits_in_order(pair: Pair) -> None:
             if writer is not None:
                 writer()
     assert [message.number for _, message in pair.other.heard] == list(range(1, sent + 2))
+
+
+def test_messages_wait_in_order_for_a_channel_that_needs_a_descriptor(pair: Pair) -> None:
+    with no_descriptor_free():
+        pair.me.peers.send(OTHER, CancelTold(1))
+        pair.me.peers.send(OTHER, CancelTold(2))
+    assert pair.me.owner.control.sent == [] and pair.me.owner.actors.shortages == 1
+    [again] = pair.me.owner.agenda.due
+    again()
+    pair.carry()
+    assert pair.other.heard == [(ME, CancelTold(1)), (ME, CancelTold(2))]
+
+
+def test_what_was_asked_on_a_channel_that_the_living_owner_could_not_take_is_asked_again(pair: Pair) -> None:
+    oid = new_id(OTHER)
+    pair.other.owner.objects.store(oid, (OK, b"v", None, None, None))
+    pair.me.owner.refs.hold(oid)
+    pair.me.peers.want(oid)
+    pair.me.owner.control.sent.clear()
+    os.close(pair.me.owner.control.fds.pop())  # as the kernel does when the receiver has no descriptor free
+    pair.me.read()
+    [again] = pair.me.owner.agenda.due
+    again()
+    pair.carry()
+    assert pair.me.owner.ready == {oid: b"v"}

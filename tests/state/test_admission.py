@@ -86,7 +86,7 @@ def test_after_one_was_ended_no_more_start_beside_others_for_a_while() -> None:
     admission = Admission()
     admission.ended("f", 20 * MB, now=0.0)
     running = [LeaseInUse(20 * MB, ("f",))]
-    assert "ended for lack of it" in decide(admission, running, 0, 1.0)
+    assert "because memory ran out" in decide(admission, running, 0, 1.0)
     assert decide(admission, running, 0, UNSURE_S) == ""
 
 

@@ -58,13 +58,13 @@ def test_an_idle_worker_that_does_not_go_is_passed_over() -> None:
 def test_what_can_be_tried_again_goes_before_what_cannot_though_it_is_older() -> None:
     end = choose([task("precious", 9, retriable=False), task("cheap", 1), task("cheaper", 2)], 95 * GB)
     assert end.worker == b"cheaper"
-    assert "of the 2 (among 3) that can be tried again" in end.why
+    assert "last of the 2 tasks (of 3) that can be tried again" in end.why
 
 
 def test_the_most_recently_started_goes_when_nothing_can_be_tried_again() -> None:
     end = choose([task("a", 1, retriable=False), task("b", 2, retriable=False)], 95 * GB)
     assert end.worker == b"b"
-    assert "none of the 2" in end.why
+    assert "last of the 2 running tasks, of which none can" in end.why
 
 
 def test_one_at_a_time_and_the_next_only_when_the_last_is_dead() -> None:

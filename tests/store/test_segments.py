@@ -365,3 +365,26 @@ def test_a_segment_of_size_zero_is_let_go_and_never_used_again(segments: Segment
     del view
     other.close()
     segments.close()
+
+
+def test_a_large_object_is_written_by_this_thread_alone_where_no_other_can_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy thread that could not be started must not write its half later, into a file that is another by then."""
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    (tmp_path / "shm").mkdir()
+    segments = Segments(str(tmp_path / "shm"), str(tmp_path / "disk"), ME, deque())
+    first, second = bytes([1]) * (9 << 20), bytes([2]) * (9 << 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        cold = segments.write([memoryview(first)])
+        assert segments.view(cold, None)[0] == first
+        segments.recycle(cold[0], cold[1])
+        warm = segments.write([memoryview(second)])
+        assert segments.view(warm, None)[0] == second
+    again = segments.write([memoryview(first)])
+    assert segments.view(again, None)[0] == first and segments.view(warm, None)[0] == second
+    segments.close()

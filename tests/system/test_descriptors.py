@@ -8,6 +8,7 @@ import resource
 import pytest
 
 from sundog.system.descriptors import DescriptorGauge, raise_limit, read
+from tests.shortages import no_descriptor_free
 
 
 class Process:
@@ -74,3 +75,13 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
         assert read(os.getpid())[1] == before[1]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_process_that_has_not_one_left_to_count_them_with_has_no_room() -> None:
+    gauge = DescriptorGauge(os.getpid())
+    with no_descriptor_free():
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        assert not gauge.take(1)
+        assert f"{limit} of the {limit} file descriptors" in gauge.text("This program")
+    gauge.used_up()
+    assert gauge.take(1)

@@ -74,3 +74,15 @@ def test_two_tables_are_joined_unless_both_handle_a_message() -> None:
     assert Empty in joined and LeaseWanted in joined
     with pytest.raises(ValueError, match="two entries for the same message"):
         joined.joined(one)
+
+
+def test_a_message_whose_descriptor_was_lost_on_the_way_is_handled_apart() -> None:
+    table = Table(on(Opened, lambda _message, _fd: None))
+    with pytest.raises(Malformed, match="has lost its descriptor"):
+        table.handle(("opened", b"p"))
+    lost: list[object] = []
+    table.bereft = lambda sender, message: lost.append((sender, message))
+    for each in (table, table.joined(Table()), Table().joined(table)):
+        assert each.handle(("opened", b"p"), "worker")
+    assert lost == [("worker", Opened(b"p"))] * 3
+    assert table.handle(("opened", b"p"), fds=[7])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import _socket
+import errno
+import os
 import socket
 import threading
 from typing import Any
@@ -64,3 +67,31 @@ def test_a_packet_that_is_full_leaves_before_the_next_reply_is_queued() -> None:
         assert [[reply[0] for reply in packet] for packet in sent] == [[b"1"], [b"2"]]
         assert not lane.out and lane.out_bytes == 0
         assert len(large) > FLUSH_BYTES
+
+
+class Refusing(_socket.socket):
+    """A socket for which the kernel has no memory at first."""
+
+    left = 3
+
+    def send(self, data: bytes, flags: int = 0, /) -> int:  # type: ignore[override]
+        if self.left:
+            self.left -= 1
+            raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+        return super().send(data, flags)
+
+
+def test_replies_that_the_kernel_has_no_memory_for_are_sent_when_it_has() -> None:
+    one, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours = Refusing(fileno=one.detach())
+    with theirs:
+        theirs.settimeout(60)
+        lane = AnswerLane(b"o" * 8, ours)
+        lane.reply((b"1", 0, None, 0.0), 8, "/nowhere")
+        lane.flush("/nowhere")
+        ours.left = 1
+        lane.send_one((b"2", 0, None, 0.0))
+        got: list[Any] = []
+        _read_all(theirs, got, 2)
+        assert [reply[0] for reply in got] == [b"1", b"2"]
+    ours.close()

@@ -86,7 +86,7 @@ def test_a_call_in_a_thread_is_answered_and_goes_on(worker: WholeWorker) -> None
     deadlines.begin(worker.lane, _item(worker, 2.0, "step"))
     worker.owner.agenda.bounds[0][1]()  # type: ignore[attr-defined]
     *_, failed = worker.replies()
-    assert "A call in a thread cannot be interrupted: it goes on." in str(error_in(failed))
+    assert "A call in a thread cannot be interrupted, so it still runs." in str(error_in(failed))
 
 
 def test_a_task_that_waited_too_long_is_failed_and_never_begins(worker: WholeWorker) -> None:

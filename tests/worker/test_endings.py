@@ -105,7 +105,8 @@ def test_a_shutdown_that_raises_is_shown_and_the_end_goes_on(
     endings.let_go(FakeExecutor(Actor()), 5.0)  # type: ignore[arg-type]
     told = capsys.readouterr().err
     assert (
-        "__ray_shutdown__() raised, and the actor ends all the same" in told and "the socket is gone" in told
+        "__ray_shutdown__() raised this error; the actor ends nevertheless" in told
+        and "the socket is gone" in told
     )
     assert steps[-2:] == ["atexit", "in time"]
 

@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sundog import config as config_module
-from sundog import engines, isolation
+from sundog import early, engines, isolation
 from sundog.config import Config
 from sundog.engines import messages, obstacles, sessions
 from sundog.engines.creation import Creations
@@ -351,8 +351,11 @@ def _is_starved(deadline: float) -> bool:
 
 
 def _show_folded(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    from sundog.engines import tracebacks  # only programs that end with an error load this
-
+    try:
+        from sundog.engines import tracebacks  # only programs that end with an error load this
+    except (OSError, ImportError):  # no descriptor is free
+        sys.__excepthook__(kind, error, trace)
+        return
     tracebacks.show(kind, error, trace)
 
 
@@ -419,10 +422,14 @@ def start(
     connection = Connection(sock, session["shm_root"])
     process_id = random_id()
     job_id = (1).to_bytes(4, "little")
-    # If the node has been killed, the thread that reads its socket reports the death and its cause.
-    with contextlib.suppress(ConnectionError):
-        _introduce(connection, process_id, job_id, job, log_to_driver, joins=False)
-    return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid)
+    try:
+        # If the node has been killed, the thread that reads its socket reports the death and its cause.
+        with contextlib.suppress(ConnectionError):
+            _introduce(connection, process_id, job_id, job, log_to_driver, joins=False)
+        return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid)
+    except OSError as error:
+        connection.close()  # the node ends
+        raise obstacles.explained(error) from None
 
 
 @_guarded()
@@ -434,6 +441,7 @@ def join(info: sessions.SessionInfo, config: Config, job: JobSpec, *, log_to_dri
         RuntimeError: this program runs on another Python, or on another sundog.
     """
     raise_limit()
+    early.occupy_standard()
     connection = sessions.connect(info)
     process_id = random_id()
     _introduce(connection, process_id, None, job, log_to_driver, joins=True)

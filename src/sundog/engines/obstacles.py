@@ -21,6 +21,7 @@ FEWEST_DESCRIPTORS = 48
 SMALLEST_FILE_BYTES = 64 << 10
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _PROC = "/proc/self/stat"
 
 
@@ -63,7 +64,12 @@ def explained(error: OSError | RuntimeError) -> RaySystemError:
         return RaySystemError(
             f"A session cannot be started: there is no room for its folder{where}: {why}. Make room there, or give a "
             "folder on another disk with init(_temp_dir=…), sundog start --temp-dir, or SUNDOG_temp_dir. "
-            "See: df -h, df -i"
+            f"See: {'quota -s' if error.errno == errno.EDQUOT else 'df -h, df -i'}"
+        )
+    if error.errno in _UNWRITABLE and isinstance(error.filename, str):
+        return RaySystemError(
+            f"A session cannot be started: {printable(error.filename)} cannot be made: {why}. Give a folder that this "
+            "user can write with init(_temp_dir=…), sundog start --temp-dir, or SUNDOG_temp_dir."
         )
     return RaySystemError(f"A session cannot be started: {printable(str(error))}.")
 

@@ -62,8 +62,8 @@ class Refusals:
 
     def _warn_of(self, name: str, resources: dict[str, float], reason: str) -> None:
         text = (
-            f"{name} asks for {resources}, which no node of this session has ({reason}). It stays pending until one "
-            "joins. See: sundog status"
+            f"{name} asks for {resources}, which no node of this session has ({reason}). It stays pending until "
+            "such a node joins. See: sundog status"
         )
         self.owner.deliveries.bring(notices.warn, text)
 

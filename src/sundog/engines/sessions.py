@@ -13,19 +13,20 @@ import pickle
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from sundog import accelerator_kinds, early, machine, notices, trust
 from sundog import config as config_module
+from sundog import early, machine, notices, trust
 from sundog.config import Config
 from sundog.engines import obstacles
+from sundog.engines.capacity import from_variable, node_resources
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.plain import as_dict, plain
 from sundog.printable import printable
-from sundog.store import folders, limits
+from sundog.store import folders
 from sundog.wire.control import Answer, Rpc
 from sundog.wire.requests import Request, StopSession
 from sundog.wire.row import read
@@ -62,7 +63,7 @@ def make_session(config: Config) -> tuple[SessionFacts, int]:
     name = f"session_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}_{token}"
     path = os.path.join(_make_home(config), name)
     wanted = folders.destinations(config.object_spilling_directory, config.object_spilling_config)
-    os.mkdir(path, 0o700)
+    trust.make_new(path)
     _check_private(path)
     lock = folders.make_lock(path)
     try:
@@ -107,8 +108,8 @@ def _make_home(config: Config) -> str:
             home, why = trust.make_home(default)
             if why:
                 notices.warn(
-                    f"Sessions of this user are in {home}, not in {default}: {why}. If that is a nuisance, have "
-                    f"{default} removed, or choose another folder with SUNDOG_temp_dir."
+                    f"Sessions of this user are in {home}, not in {default}: {why}. To use "
+                    f"{default}, let its owner remove it first; or choose another folder with SUNDOG_temp_dir."
                 )
             return home
         return wanted
@@ -143,7 +144,7 @@ def spawn_node(
         "node_id": node_id.hex(),
         "config": as_dict(config),
         "resources": resources,
-        "labels": labels | _from_variable("RAY_OVERRIDE_LABELS", str) | {"ray.io/node-id": node_id.hex()},
+        "labels": labels | from_variable("RAY_OVERRIDE_LABELS", str) | {"ray.io/node-id": node_id.hex()},
         "persistent": persistent,
         "driver_fd": None if persistent else early.SOCKET_FD,
         "environ": variables,
@@ -531,70 +532,3 @@ def bury(session: SessionFacts) -> None:
     folders.withdraw(session["path"])
     folders.remove_shared(session["shm_root"])
     folders.remove_folders(session["path"])
-
-
-# ---------------------------------------------------------------------- resources of this machine
-def node_resources(
-    num_cpus: float | None,
-    num_gpus: float | None,
-    resources: dict[str, float] | None,
-    object_store_memory: int | None,
-    config: Config,
-) -> dict[str, float]:
-    """The logical resources of this machine.
-
-    Raises:
-        ValueError: a negative amount, or a built-in name among the custom ones.
-    """
-    gpus = machine.gpus(num_gpus, config_module.user_environ().get("CUDA_VISIBLE_DEVICES"))
-    total = memory_bytes()
-    store = float(object_store_memory or limits.store_bytes(total, config))
-    out: dict[str, float] = {
-        "CPU": float(len(os.sched_getaffinity(0)) if num_cpus is None else num_cpus),
-        "memory": float(int(total * 0.7)),
-        "object_store_memory": store,
-        "node:127.0.0.1": 1.0,
-        "node:__internal_head__": 1.0,
-    }
-    if gpus:
-        out["GPU"] = float(gpus)
-    for name, amount in (resources or {}).items():
-        if name in ("CPU", "GPU"):
-            raise ValueError(f"Give {name} through num_{name.lower()}s=, not in resources=.")
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"resources: {name!r} is not a name; the name of a resource is a string.")
-        # NaN fails this comparison too.
-        if not isinstance(amount, (int, float)) or not amount < float("inf"):
-            raise ValueError(f"resources[{name!r}] must be a number, not {amount!r}.")
-        out[name] = float(amount)
-    out |= accelerator_kinds.models(out) | _from_variable("RAY_OVERRIDE_RESOURCES", float)
-    _from_variable("RAY_OVERRIDE_LABELS", str)  # raises for a wrong value before anything is started
-    out["memory"] = float(int(out["memory"]))
-    for name, amount in out.items():
-        if amount < 0:
-            raise ValueError(f"A machine cannot have {amount} {name}: an amount must be zero or more.")
-    return {name: amount for name, amount in out.items() if amount > 0 or name == "CPU"}
-
-
-def _from_variable(variable: str, kind: type) -> dict[str, Any]:
-    """What a launcher says of this machine, as JSON: stronger than what the program says.
-
-    Raises:
-        ValueError: it is no JSON of such values by name.
-    """
-    text = config_module.user_environ().get(variable)
-    if not text:
-        return {}
-    import json
-
-    try:
-        return {str(name): kind(value) for name, value in json.loads(text).items()}
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"The variable {variable} must be a JSON object of names and values: {error}."
-        ) from None
-
-
-def memory_bytes() -> int:
-    """Memory of this machine or, if that is less, of its control group."""
-    return machine.limit_bytes()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import select
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -79,10 +80,13 @@ def _guard(call: Callable[[], None] | None) -> None:
         return
     try:
         call()
-    except Exception:
-        import traceback
-
-        traceback.print_exc()
+    except Exception as error:
+        try:
+            import traceback
+        except (OSError, ImportError):  # no descriptor is free
+            print(f"a defect: {error!r}", file=sys.stderr)
+        else:
+            traceback.print_exc()
 
 
 class Line:

@@ -3,7 +3,8 @@
 Owns how a message becomes a packet, how descriptors travel with it, and what happens to a message
 that is larger than a packet can be: it goes through a file of the session in shared memory, and the packet names it.
 When shared memory has no room the file goes to the session's disk, and when that has none the message stays in memory
-of the sender's (a memfd, for which no file system needs room), where the receiver reads it. Used by every process.
+of the sender's (a memfd, for which no file system needs room), where the receiver reads it. What the kernel refuses for
+the moment (`PASSING`) is no end of a connection: it is sent again. Used by every process.
 
 Guarantee: a packet arrives whole or not at all. Assumption: both ends are of one session and one
 user (the sockets live in a 0700 folder or are inherited), so unpickling is safe.
@@ -24,6 +25,7 @@ from typing import Any
 from sundog.early import SNDBUF_BYTES
 from sundog.early import make_pair as make_pair
 from sundog.net import sockets as socket
+from sundog.net.spare import NO_DESCRIPTOR, spare
 
 # The kernel caps SO_SNDBUF at net.core.wmem_max (208 KiB unless raised) and doubles what it grants; a
 # packet must fit the buffer whole.
@@ -34,8 +36,22 @@ _FD_SPACE = socket.CMSG_SPACE(FDS_MAX * 4)
 _BIG = "\0big"
 # The errors of a full file system.
 FULL = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT)
+# A file cannot be made there now, and may be made elsewhere or later.
+_ELSEWHERE = (*FULL, *NO_DESCRIPTOR, errno.EROFS)
+# The kernel has no memory for a packet now, or this user's sockets have too many descriptors on their way.
+PASSING = (errno.ENOBUFS, errno.ENOMEM, errno.ETOOMANYREFS)
 _PROC = "/proc/"
 _files = itertools.count()
+
+
+def pair_if_free() -> tuple[socket.socket, socket.socket] | None:
+    """Two connected sockets; None if this process, or the machine, has no descriptor free for them now."""
+    try:
+        return make_pair()
+    except OSError as error:
+        if error.errno not in NO_DESCRIPTOR:
+            raise
+        return None
 
 
 def receive_buffer() -> memoryview:
@@ -56,7 +72,12 @@ def encode(message: object, shm_root: str) -> bytes:
 
 
 class NoRoom(BlockingIOError):
-    """A message larger than a packet cannot be written anywhere now; that may pass, so try again."""
+    """A message cannot be written anywhere now, or not be sent; that may pass, so try again after a moment."""
+
+
+def not_now(error: OSError) -> NoRoom:
+    """What to raise where the kernel refuses a packet for the moment (`PASSING`)."""
+    return NoRoom(error.errno, f"The system takes no message now: {error.strerror}")
 
 
 def write_big(data: bytes, shm_root: str) -> str:
@@ -69,7 +90,7 @@ def write_big(data: bytes, shm_root: str) -> str:
     try:
         return _write_file(f"{shm_root}/{name}", data)
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in _ELSEWHERE:
             raise
     with contextlib.suppress(OSError):
         folder = f"{os.readlink(f'{shm_root}/.session')}/spilled_objects"
@@ -80,12 +101,18 @@ def write_big(data: bytes, shm_root: str) -> str:
 
 def _write_file(path: str, data: bytes) -> str:
     try:
-        with open(path, "wb") as file:
-            file.write(data)
+        with spare.opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
+            _write_all(fd, data)
     except OSError:
         _unlink(path)  # an incomplete file is useless, and memory is short
         raise
     return path
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
 
 
 _unread: list[int] = []  # messages written to memory of this process; a reader truncates what it has read
@@ -101,9 +128,7 @@ def _write_memory(data: bytes) -> str:
     fd = -1
     try:
         fd = os.memfd_create("sundog-packet")
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(fd, rest) :]
+        _write_all(fd, data)
     except OSError as error:
         if fd >= 0:
             os.close(fd)
@@ -119,14 +144,14 @@ def read_big(path: str, lost: object = None) -> object:
     """Read and remove a packet written by `write_big`; `lost` if it was in the memory of a process that is dead."""
     if path.startswith(_PROC):
         try:
-            with open(path, "r+b") as file:
+            with spare.opened(path, os.O_RDWR) as fd, open(fd, "r+b", closefd=False) as file:
                 message = pickle.load(file)
                 file.truncate(0)
                 return message
         except (FileNotFoundError, ProcessLookupError):
             return lost
     try:
-        with open(path, "rb") as file:
+        with spare.opened(path, os.O_RDONLY) as fd, open(fd, "rb", closefd=False) as file:
             return pickle.load(file)
     finally:
         _unlink(path)
@@ -196,11 +221,16 @@ class Connection:
             raise
 
     def _send(self, data: bytes, fds: tuple[int, ...], flags: int) -> None:
-        if fds:
-            ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-            self.sock.sendmsg([data], ancillary, flags)
-        else:
-            self.sock.send(data, flags)
+        try:
+            if fds:
+                ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+                self.sock.sendmsg([data], ancillary, flags)
+            else:
+                self.sock.send(data, flags)
+        except OSError as error:
+            if error.errno not in PASSING:
+                raise
+            raise not_now(error) from None
 
     def receive(self) -> tuple[tuple[object, ...], list[int]] | None:
         """The next message and its descriptors; None when the other side is gone.

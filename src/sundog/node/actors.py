@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN_S = 10.0
-_NEVER_KNOWN = "the process that created it ended, or its session did, before this one knew of it"
+_NEVER_KNOWN = "the process that created it ended, or its session ended, before this process knew of it"
 _FORGOTTEN = (
     "it ended so long ago that the node has forgotten why: it remembers the newest 2,000 of those that ended"
 )
@@ -142,9 +142,11 @@ class ActorKeeper:
                 return taken.existing_id
             row = self.actors.get(taken.existing_id)
             advice = (
-                "That actor is dead, but handles to it are held: drop them, or kill() it, to free the name."
+                "That actor is dead, but a program still has handles to it: drop the handles, or kill() the actor, "
+                "to free the name."
                 if row is not None and row.state == DEAD
-                else "Please use a different name, that actor by get_actor() or get_if_exists=True, or kill() it first."
+                else "Please use a different name, get that actor with get_actor() or get_if_exists=True, or kill() it "
+                "first."
             )
             raise ActorAlreadyExistsError(
                 f"The name {name!r} is taken in namespace {namespace!r} by actor {taken.existing_id.hex()}. {advice}",
@@ -395,12 +397,12 @@ class ActorKeeper:
         self, actor_id: bytes, state: str, worker: bytes | None, incarnation: int, cause: object
     ) -> None:
         cause = self.in_words(cause)
-        pid = self.node.processes[worker].pid if worker in self.node.processes else 0
+        row = self.actors.get(actor_id)
+        pid = self._pid_of(row, worker) if row is not None else 0
         for caller in self._callers.get(actor_id, ()):
             process = self.node.processes.get(caller)
             if process is not None:
                 process.line.send(ActorChanged(actor_id, state, worker, incarnation, cause, pid))
-        row = self.actors.get(actor_id)
         owner = self.node.processes.get(row.owner) if row is not None else None
         if state == DEAD:
             self._callers.pop(actor_id, None)
@@ -423,10 +425,14 @@ class ActorKeeper:
             self._known_leases.clear()
         row.spec["lease"] = self._known_leases.setdefault(spec["lease"], spec["lease"])
 
+    def _pid_of(self, row: ActorRow, worker: bytes | None) -> int:
+        """The pid of the actor's process; of one that is gone, as of its last one, what was noted of it."""
+        process = self.node.processes.get(worker) if worker else None
+        return process.pid if process is not None else int(registration_of(row).get("pid") or 0)
+
     def _tell(self, process: Process, row: ActorRow) -> None:
         cause = self.in_words(row.cause)
-        worker = self.node.processes.get(row.worker) if row.worker else None
-        pid = worker.pid if worker else 0
+        pid = self._pid_of(row, row.worker)
         process.line.send(ActorChanged(row.actor_id, row.state, row.worker, row.incarnation, cause, pid))
 
 

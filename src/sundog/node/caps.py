@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _WATCH_S = 0.1
 _STEP_BYTES = 1 << 20
 _PREFIX = "sundog-"
-REASON = "it used more memory than it had asked for"
+REASON = "its task used more memory than memory= allows"
 
 
 class _Capped:
@@ -124,7 +124,7 @@ class Caps:
                 "total_bytes": reading.total_bytes,
                 "own_bytes": own,
                 "cap_bytes": capped.cap_bytes,
-                "reason": "it passed its own memory= request, which enforce_memory=True makes a limit",
+                "reason": "it used more memory than its memory=, which enforce_memory=True makes a limit",
                 "retry": NEVER,
             },
         )

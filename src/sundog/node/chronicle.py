@@ -126,9 +126,10 @@ class Chronicle:
 
     def group_changed(self, pg_id: bytes) -> None:
         """A placement group was placed or removed."""
-        for row in self.node.requests.listings.placement_groups():
-            if row["placement_group_id"] == pg_id.hex():
-                self._fact("placement_group", pg_id.hex(), row=row)
+        found = self.node.leases.group(pg_id)
+        if found is not None and self.node.records.enabled:
+            row = self.node.requests.listings.placement_group(found)
+            self._fact("placement_group", pg_id.hex(), row=row)
 
     # ------------------------------------------------------------------ objects
     def spilled(self, url: str, moved: list[Moved], seconds: float) -> None:

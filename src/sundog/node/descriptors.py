@@ -19,6 +19,8 @@ from sundog.wire.control import WarnOnce
 
 if TYPE_CHECKING:
     from sundog.node.interfaces import WithActors, WithWorkers
+    from sundog.node.rows import Process
+    from sundog.wire.row import Row
 
     class DescriptorsNode(WithActors, WithWorkers, Protocol):
         """What the bound on descriptors asks of the node."""
@@ -46,6 +48,12 @@ class Descriptors:
             self.node.loop.after(_AGAIN_S, self._again)
         self._held.append(instruction)
         return True
+
+    def bereft(self, _process: Process, message: Row) -> None:
+        """A message came without its socket, for which no descriptor was free here."""
+        self._gauge.used_up()
+        self.node.log(f"a socket that came with the message {message.kind!r} was lost")
+        self._say(self._gauge.text("The node"))
 
     def _again(self) -> None:
         while self._held and self._room():

@@ -38,6 +38,8 @@ class FailedStarts:
         self._last_at = now
         self._counts[process.env_key] = failures = self._counts.get(process.env_key, 0) + 1
         self.node.leases.delay_starts(process.node_id, process.env_key, failures, now)
+        if not process.kill_reason:  # what its actor, if it was to be one, has died of
+            process.kill_reason, process.intended = f"it could not start: {message.text.rstrip('.')}", False
         self.say(message.text)
 
     def say(self, text: str) -> None:

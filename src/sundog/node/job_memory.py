@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _REFRESH_S = 0.1
 _REMOVE_AGAIN_S = 0.1
 _FILL_BYTES_PER_CORE_S = 4e9
-REASON = "its job used more memory than it may"
+REASON = "its job used more memory than its limit"
 
 
 class _Limited:

@@ -161,7 +161,9 @@ def main(wanted: tuple[list[str], list[str]] = ([], [])) -> None:
     lifeline_read, lifeline_write = os.pipe2(os.O_CLOEXEC)
     _import_shared()
     from sundog.config import set_child_environ, user_environ
+    from sundog.net.spare import spare
 
+    spare.hold()  # the zygote inherits it
     set_child_environ(untuned(user_environ()))
     refusal = ""
     try:

@@ -271,32 +271,31 @@ class Listings:
 
     def placement_groups(self) -> list[Row]:
         """Every placement group, the removed ones included."""
-        rows = []
-        for row in self.node.leases.group_table():
-            pg_id = row.pg_id.hex()
-            bundles = [
-                {
-                    "bundle_id": {"placement_group_id": pg_id, "bundle_index": index},
-                    "unit_resources": dict(bundle),
-                    "node_id": node_id.hex() if node_id else None,
-                    "label_selector": {},
-                }
-                for index, (bundle, node_id) in enumerate(zip(row.bundles, row.nodes, strict=True))
-            ]
-            rows.append(
-                {
-                    "placement_group_id": pg_id,
-                    "name": row.name,
-                    "state": row.state,
-                    "creator_job_id": self._job_of(row.owner),
-                    "bundles": bundles,
-                    "is_detached": row.lifetime == "detached",
-                    "stats": group_stats(row),
-                    "topology_strategy": {row.topology: "STRICT_PACK"} if row.topology else {},
-                    "topology_assignments": {row.topology: row.domain} if row.domain else {},
-                }
-            )
-        return rows
+        return [self.placement_group(row) for row in self.node.leases.group_table()]
+
+    def placement_group(self, row: GroupRow) -> Row:
+        """One placement group."""
+        pg_id = row.pg_id.hex()
+        bundles = [
+            {
+                "bundle_id": {"placement_group_id": pg_id, "bundle_index": index},
+                "unit_resources": dict(bundle),
+                "node_id": node_id.hex() if node_id else None,
+                "label_selector": {},
+            }
+            for index, (bundle, node_id) in enumerate(zip(row.bundles, row.nodes, strict=True))
+        ]
+        return {
+            "placement_group_id": pg_id,
+            "name": row.name,
+            "state": row.state,
+            "creator_job_id": self._job_of(row.owner),
+            "bundles": bundles,
+            "is_detached": row.lifetime == "detached",
+            "stats": group_stats(row),
+            "topology_strategy": {row.topology: "STRICT_PACK"} if row.topology else {},
+            "topology_assignments": {row.topology: row.domain} if row.domain else {},
+        }
 
     def runtime_envs(self) -> list[Row]:
         """Every runtime environment that asks for something, and whether it could be set up."""

@@ -185,7 +185,7 @@ class MemoryKeeper:
         rows = users_text(top_users(self.node, self.rounds.what))
         self.deaths.tell(
             f"{reading.where} has {reading.used_bytes / 1e9:.2f} GB of {reading.total_bytes / 1e9:.2f} GB in use, "
-            f"above the threshold, and there is no worker to end: others use it.\n{rows}"
+            f"above the threshold, and sundog has no worker to end: other programs use the memory.\n{rows}"
         )
 
     # ------------------------------------------------------------------ admission

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def table(node: Node) -> Table:
     """All that the node hears from drivers, workers, members and commands."""
     actors, store, requests = node.keeper, node.stores, node.requests
-    return Table(
+    made = Table(
         # processes join and leave
         on(control.Hello, node.hello),
         on(control.Bye, node.bye),
@@ -54,7 +54,7 @@ def table(node: Node) -> Table:
         on(control.ActorScope, actors.scope_ended),
         on(control.ActorKill, actors.kill),
         on(control.ActorExit, actors.exited),
-        on(control.PgRemove, requests.remove_group),
+        on(control.PgRemove, requests.groups.remove),
         # the store
         on(control.StoreAsk, store.ask),
         on(control.StoreRestore, store.restore),
@@ -65,6 +65,8 @@ def table(node: Node) -> Table:
         on(control.Looked, requests.looked),
         on(control.Rpc, requests.handle),
     )
+    made.bereft = node.descriptors.bereft
+    return made
 
 
 def from_zygote(node: Node) -> Table:

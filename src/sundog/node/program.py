@@ -199,7 +199,7 @@ class Node:
         self.loop.add(read, woken)
 
     def _open_to_others(self) -> None:
-        """Listen, and say so; while the disk is full our own driver is served all the same."""
+        """Listen, and say so; while the disk is full or read-only our own driver is served all the same."""
         try:
             if self.listener is None:
                 self._listen()
@@ -208,8 +208,8 @@ class Node:
         except OSError as error:
             if isinstance(error, FileNotFoundError):
                 self.own_folder.make_again()
-            elif error.errno not in FULL:
-                raise
+            elif self.persistent and error.errno not in FULL:
+                raise  # `sundog start` waits for it
             if not self.closed_to_others:
                 self.log(f"the session cannot be joined by others yet: {error}")
             self.closed_to_others = True
@@ -568,7 +568,7 @@ class Node:
             elif isinstance(step, Infeasible):
                 self.requests.infeasible(step)
             elif isinstance(step, (GroupReady, GroupRemoved)):
-                self.requests.group_changed(step.pg_id)
+                self.requests.groups.changed(step.pg_id)
                 self.chronicle.group_changed(step.pg_id)
 
     def _grant(self, step: Grant) -> None:

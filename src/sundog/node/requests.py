@@ -1,7 +1,8 @@
-"""Requests that want an answer: resources, nodes, names, placement groups, the state of everything.
+"""Requests that want an answer: resources, nodes, names, debugging, the state of everything.
 
 Each request is a row of `wire/requests.py`, and `_table` says which method answers it: what the method returns (or
-raises) is the answer. One that must wait keeps the `Asker` and answers later. Runs on the node's only thread.
+raises) is the answer. A method that must wait keeps the `Asker` and answers later. Placement groups: `node/groups.py`.
+Runs on the node's only thread.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
-from sundog.ids import PROCESS_BYTES, random_id
-from sundog.node.listings import Listings, group_stats
-from sundog.node.rows import Process, registration_of
-from sundog.plain import NamedTuple
+from sundog.ids import PROCESS_BYTES
+from sundog.node.groups import GroupRequests
+from sundog.node.listings import Listings
+from sundog.node.rows import LATER, Asker, Later, Process, registration_of
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
 from sundog.wire import requests as ask
@@ -29,7 +30,6 @@ from sundog.wire.control import (
     EnvFailed,
     LeaseInfeasible,
     Looked,
-    PgRemove,
     Rpc,
 )
 from sundog.wire.pauses import Pause, Trigger
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from sundog.node.records import Records
     from sundog.node.stores import Stores
     from sundog.node.tenancy import Tenancy
-    from sundog.plain import JsonObject
     from sundog.state.key_values import KeyValues
     from sundog.wire.status import NodeRow, PendingRow, SessionStatus
 
@@ -94,24 +93,6 @@ R = TypeVar("R", bound=Row)
 _LISTS = ("actors", "workers", "nodes", "jobs", "placement_groups", "runtime_envs")
 
 
-class Later:
-    """What a method returns whose answer is sent later."""
-
-
-_LATER = Later()
-
-
-class Asker(NamedTuple):
-    """The process that made a request, and the number by which its answer is found."""
-
-    process: Process
-    number: int
-
-    def answer(self, value: object) -> None:
-        """Send the answer."""
-        self.process.line.send(Answer(self.number, True, value))
-
-
 Route = tuple[type[Row], Callable[..., object]]  # a request, and what answers it: takes Asker and request
 
 
@@ -126,7 +107,7 @@ class Requests:
     def __init__(self, node: RequestsNode) -> None:
         self.node = node
         self.listings = Listings(node)
-        self._group_waiters: dict[bytes, list[Callable[[], None]]] = {}
+        self.groups = GroupRequests(node)
         self._tokens = itertools.count(1)
         self._gathering: dict[int, tuple[set[bytes], list[dict[str, object]], Callable[[], None]]] = {}
         self._answers = self._table()
@@ -185,10 +166,10 @@ class Requests:
                 answered(ask.GetActor, self._get_actor),
                 answered(ask.ActorInfo, self._actor_info),
                 answered(ask.ListNamedActors, self._list_named_actors),
-                answered(ask.PgCreate, self._pg_create),
-                answered(ask.PgWait, self._pg_wait),
-                answered(ask.PgByName, self._pg_by_name),
-                answered(ask.PgTable, self._pg_table),
+                answered(ask.PgCreate, self.groups.create),
+                answered(ask.PgWait, self.groups.wait),
+                answered(ask.PgByName, self.groups.by_name),
+                answered(ask.PgTable, self.groups.table),
                 answered(ask.KeyValueGet, lambda _, row: self.key_values.get(row.namespace, row.key)),
                 answered(ask.KeyValuePut, self._put_key_value),
                 answered(
@@ -223,7 +204,7 @@ class Requests:
         except Exception as error:
             asker.process.line.send(Answer(message.number, False, error))
             return
-        if answer is not _LATER:
+        if answer is not LATER:
             asker.answer(answer)
 
     # ------------------------------------------------------------------ resources and nodes
@@ -393,107 +374,12 @@ class Requests:
             return [{"namespace": row.namespace, "name": row.name} for row in rows]
         return [row.name for row in rows if row.namespace == namespace]
 
-    # ------------------------------------------------------------------ placement groups
-    def _pg_create(self, asker: Asker, request: ask.PgCreate) -> tuple[bytes, bool]:
-        """Create a placement group: its id, and whether it could be placed at once."""
-        node = self.node
-        pg_id = random_id(16)
-        node.do(
-            node.leases.create_group(
-                pg_id,
-                request.bundles,
-                request.strategy,
-                asker.process.process_id,
-                node.now(),
-                request.name,
-                request.lifetime or "",
-                request.label_selectors or (),
-                request.namespace,
-                request.soft_target,
-                request.topology,
-            )
-        )
-        node.wake_ticks()
-        return pg_id, self._group_state(pg_id) == "CREATED"
-
-    def remove_group(self, _process: Process, message: PgRemove) -> None:
-        """Remove a placement group; what runs in it ends. The asker does not wait."""
-        self.node.do(self.node.leases.remove_group(message.pg_id, self.node.now()))
-
-    def _pg_wait(self, asker: Asker, request: ask.PgWait) -> bool | Later:
-        """Answer once the group is placed (True) or the time is over (False)."""
-        _, pg_id, timeout_s = request
-        state = self._group_state(pg_id)
-        if state == "CREATED":
-            return True
-        if state in ("REMOVED", None):
-            return False
-        if timeout_s is not None and timeout_s <= 0:
-            return False
-        answered = [False]
-
-        def answer(value: bool) -> None:
-            if not answered[0]:
-                answered[0] = True
-                asker.answer(value)
-
-        def changed() -> None:
-            now = self._group_state(pg_id)
-            if now in ("CREATED", "REMOVED", None):
-                answer(now == "CREATED")
-
-        def over() -> None:
-            answer(False)
-            waiters = self._group_waiters.get(pg_id, [])
-            if changed in waiters:  # a program may poll for a group that is never placed
-                waiters.remove(changed)
-                if not waiters:
-                    del self._group_waiters[pg_id]
-
-        self._group_waiters.setdefault(pg_id, []).append(changed)
-        if timeout_s is not None:
-            self.node.loop.after(timeout_s, over)
-        return _LATER
-
-    def group_changed(self, pg_id: bytes) -> None:
-        """A group was placed or removed: answer the askers that wait for it."""
-        for call in self._group_waiters.pop(pg_id, []):
-            call()
-
-    def _group_state(self, pg_id: bytes) -> str | None:
-        group = self.node.leases.group(pg_id)
-        return None if group is None else group.state
-
-    def _pg_by_name(self, _asker: Asker, request: ask.PgByName) -> bytes | None:
-        """The id of the placement group with this name in this namespace."""
-        return self.node.leases.group_named(request.name, request.namespace)
-
-    def _pg_table(self, _asker: Asker, request: ask.PgTable) -> JsonObject:
-        """Rows in the shape of `placement_group_table()`."""
-        pg_id = request.pg_id
-        rows = {}
-        for row in self.node.leases.group_table():
-            if pg_id is not None and row.pg_id != pg_id:
-                continue
-            rows[row.pg_id.hex()] = {
-                "placement_group_id": row.pg_id.hex(),
-                "name": row.name,
-                "bundles": {index: dict(bundle) for index, bundle in enumerate(row.bundles)},
-                "bundles_to_node_id": {
-                    index: (node_id.hex() if node_id else "") for index, node_id in enumerate(row.nodes)
-                },
-                "strategy": row.strategy,
-                "state": row.state,
-                "stats": group_stats(row),
-            }
-        return rows if pg_id is None else rows.get(pg_id.hex(), {})
-
     # ------------------------------------------------------------------ lists
     def _list(self, asker: Asker, request: ask.ListRows) -> tuple[list[dict[str, object]], list[int]] | Later:
         """Rows for the state API, and the pids of processes that did not tell theirs in time."""
         if request.what in ("objects", "tasks"):
             self._gather(asker, request.what, request.patience_s)
-            return _LATER
+            return LATER
         # the client also reads the records, for facts that the node has forgotten
         self.node.records.write_early()
         name = request.what.replace("-", "_")
@@ -504,7 +390,7 @@ class Requests:
     def _look_at(self, asker: Asker, request: ask.LookAt) -> Later:
         """What processes tell of themselves now (`wire/looks.py`), and which of them did not answer in time."""
         self.looks.ask(request, asker.answer)
-        return _LATER
+        return LATER
 
     def looked(self, process: Process, message: Looked) -> None:
         """A process tells what it does, as it was asked."""

@@ -1,4 +1,4 @@
-"""What the node remembers of processes, jobs and worker environments. Values only; one thread."""
+"""What the node remembers of processes, jobs, worker environments and requests. Values only; one thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from sundog.job_spec import JobSpec
 from sundog.net.loop import Line
-from sundog.plain import field, plain
+from sundog.plain import NamedTuple, field, plain
+from sundog.wire.control import Answer
 
 if TYPE_CHECKING:
     from sundog.state.actors import ActorRow
@@ -70,3 +71,21 @@ class Environment:
     prepared: bytes = b""
     error: str = ""
     facts: dict[str, object] = field(default_factory=dict)
+
+
+class Asker(NamedTuple):
+    """The process that made a request, and the number by which its answer is found."""
+
+    process: Process
+    number: int
+
+    def answer(self, value: object) -> None:
+        """Send the answer."""
+        self.process.line.send(Answer(self.number, True, value))
+
+
+class Later:
+    """What a method returns whose answer is sent later."""
+
+
+LATER = Later()

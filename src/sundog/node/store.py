@@ -294,9 +294,9 @@ class StoreKeeper:
         self._told_bytes = max(step, 2 * total)
         if first:
             text = (
-                f"The object store reached its limit of {self.store.limit / _GIB:.2f} GiB: objects used longest ago go "
-                f"to {self._destinations[0].url}, and come back when they are read. That is slow; give it more with "
-                "init(object_store_memory=…), or free refs that you no longer need."
+                f"The object store reached its limit of {self.store.limit / _GIB:.2f} GiB: old objects are "
+                f"moved to {self._destinations[0].url}, and read back when needed. That is slow: give the store more "
+                "with init(object_store_memory=…), or free refs that you no longer need."
             )
         else:
             count = self.store.figures.spilled_objects
@@ -321,9 +321,9 @@ class StoreKeeper:
         return (
             f"Job {tenant} has reached its limit in the object store, {quotas.limits[tenant] / 1e6:,.1f} MB "
             f"(--object-store): {quotas.used(tenant) / 1e6:,.1f} MB are in objects of its own"
-            f"{' (owned by ' + ', '.join(rows) + ')' if rows else ''}. Those used longest ago go to disk, and what "
-            "cannot is refused room in memory. Free refs that the job no longer needs, or submit it with a larger "
-            "--object-store. See: sundog memory"
+            f"{' (owned by ' + ', '.join(rows) + ')' if rows else ''}. The objects used longest ago are moved to "
+            "disk; objects that cannot be moved leave no room in memory for new ones. Free refs that the job no longer "
+            "needs, or submit it with a larger --object-store. See: sundog memory"
         )
 
     def _holder(self, process_id: bytes) -> str:

@@ -111,19 +111,24 @@ class ActorCalls:
         return link
 
     def _open_lane(self, link: ActorLane) -> None:
-        if not self.gauge.take(2):
+        pair = packets.pair_if_free() if self.gauge.take(2) else None
+        if pair is None:
             # Close to the limit of file descriptors: the calls wait in the queue until another actor has
             # ended.
             self.unopened.append(link)
             self.basics.reactor.start_ticking()  # each round tries again
-            self.on_shortage(self.gauge.text("This program"))
+            self.tell_shortage()
             return
-        ours, theirs = packets.make_pair()
-        link.sock, link.peer = ours, theirs
+        ours, theirs = link.sock, link.peer = pair
         # When the worker's end of the lane is closed, the worker is gone. The node says why.
         reactor, fd = self.basics.reactor, ours.fileno()
         reactor.add(fd, link.reader(self.control.receive_buffer, self._heard, lambda: reactor.remove(fd)))
         self.control.send(OpenActorLane(link.actor_id, link.incarnation), (theirs.fileno(),))
+
+    def tell_shortage(self) -> None:
+        """Say that no descriptor is free for a lane or a channel, which waits until one is (locked)."""
+        self.gauge.used_up()
+        self.on_shortage(self.gauge.text("This program"))
 
     def _open_waiting(self) -> None:
         for _ in range(len(self.unopened)):
@@ -349,6 +354,7 @@ class ActorCalls:
                 return  # the death was handled already
             was_alive = link.state == "ALIVE"
             link.state, link.cause, link.away = state, cause, True
+            link.pid = link.pid or pid  # it may have died before its worker was known here
             lost = self._leave(link)
             link.incarnation = incarnation
             if was_alive:

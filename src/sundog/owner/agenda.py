@@ -14,6 +14,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
+from sundog.net.spare import spare
 from sundog.owner.rows import DONE
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from sundog.system.alarm import Alarm
 
 _PRUNE_MIN = 256
+
+
+def _make_alarm() -> Alarm:
+    from sundog.system.alarm import Alarm
+
+    return Alarm()
 
 
 class Ends(Protocol):
@@ -72,9 +79,8 @@ class Agenda:
 
     def _set(self, due_s: float | None) -> None:
         if self._alarm is None:
-            from sundog.system.alarm import Alarm
-
-            self._alarm = Alarm()
+            # What waits for a descriptor waits here: the alarm must not need one that is free.
+            self._alarm = spare.instead(_make_alarm)
             self._reactor.add(self._alarm.fd, self._rang)
         self._alarm.set(due_s)
 

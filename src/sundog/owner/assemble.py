@@ -9,6 +9,7 @@ from sundog import refs
 from sundog.config import Config
 from sundog.events import NoRing, Ring
 from sundog.net.packets import Connection
+from sundog.net.spare import spare
 from sundog.owner import context, messages
 from sundog.owner.core import Owner
 from sundog.store.segments import Segments
@@ -28,6 +29,7 @@ def assemble(session: SessionFacts, config: Config, role: str) -> Owner:
     owner = Owner(segments, ops, ring, config, session)
     owner.control.table = messages.from_node(owner, role)
     owner.peers.table = messages.from_peers(owner)
+    owner.control.table.bereft = lambda _message: owner.actors.tell_shortage()
     return owner
 
 
@@ -36,6 +38,7 @@ def begin(owner: Owner, me: bytes, node: Connection) -> None:
     if isinstance(owner.ring, Ring):
         owner.ring.open(owner.control.ring_path(me), context.facts.job_id)
     owner.begin(me, node)
+    spare.hold()
     refs.plug(owner)
 
 
@@ -66,6 +69,7 @@ def release(owner: Owner) -> None:
         lane.close()
     owner.peers.close()
     owner.node.close()
+    spare.release()
     owner.segments.close()
     owner.deliveries.stop()
     owner.ring.close()

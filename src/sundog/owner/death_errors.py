@@ -77,7 +77,7 @@ def task_error(task: Task, worker: bytes, pid: int, cause: Cause, output: str) -
 def call_error(
     task: Task, actor: str, actor_id: bytes, pid: int, cause: object, told: str, *, begun: bool = True
 ) -> RayError:
-    """The error of a call that an actor had in hand when it died, or that comes between two of its lives.
+    """The error of a call that an actor had not answered when it died, or that comes between two of its lives.
 
     Args:
         actor: the name of its class.
@@ -86,14 +86,14 @@ def call_error(
     """
     if begun:
         message = (
-            f"Actor {actor} ({actor_id.hex()}) died while it had {task.fn.name}() in hand and is being restarted: "
-            f"{closed(told)}The call may or may not have run. Give the actor max_task_retries to have such calls "
-            "made again."
+            f"Actor {actor} ({actor_id.hex()}) died before it answered {task.fn.name}(), and is being restarted: "
+            f"{closed(told)}The call may or may not have run. To retry such calls, give the actor "
+            "max_task_retries."
         )
     else:
         message = (
             f"Actor {actor} ({actor_id.hex()}) died and is being restarted: {closed(told)}{task.fn.name}() had "
-            "not begun, and will not run. Give the actor max_task_retries to have calls wait for its next life."
+            "not begun, and will not run. With max_task_retries, calls wait until the actor is restarted."
         )
     facts = facts_of(cause) if isinstance(cause, Cause) else {}
     kind = OutOfMemoryError if is_memory(cause) else ActorUnavailableError

@@ -49,6 +49,7 @@ _WANT_MANY = 16  # above this want the node is told less often: granted leases c
 _TELL_S = 0.25
 _KNOWN_MAX = 1000
 _STEAL_AFTER_S = 5e-3
+_LONG_FACTOR = 1.5  # a task that runs so many times as long as usual keeps no other one waiting (arbitrary)
 _PORTION_MAX = 20  # times `prefetch_ms`, in one packet (docs/decisions/0025)
 _PORTIONS = 4  # a packet holds at most this part of what waits for each worker
 _CALM_TICKS = 5  # times `idle_lease_ms`: how often the owner looks at its leases while all of them have work
@@ -164,6 +165,10 @@ class Dispatch:
         # Drop tasks that ended while they were queued; their worker may never come.
         while queue and queue[0].state != QUEUED:
             queue.popleft()
+        if queue and shape.crowded and len(lanes) > 1:
+            estimate_s = queue[0].fn.estimate_s
+            if estimate_s > _STEAL_AFTER_S:
+                lanes = self._in_time(shape, estimate_s)
         while queue:
             best: LeasedLane | None = None
             least = _INFLIGHT_MAX
@@ -173,13 +178,28 @@ class Dispatch:
                     best, least = lane, count
             if best is None:
                 return
-            if least >= 2 and best.load_s > self.prefetch_s and self._has_enough(best, queue):
+            # Nothing waits at a worker behind a task that may take long: another worker may be granted meanwhile.
+            is_more = least >= 2 or (least and queue[0].fn.estimate_s < 0)
+            if is_more and best.load_s > self.prefetch_s and self._has_enough(best, queue):
                 return
             share = (len(queue) + len(lanes) - 1) // len(lanes)
             if not self._push(best, queue, min(share, self.batch_max)):
                 return
-        if len(lanes) > 1:
+        if len(shape.lanes) > 1:
             self._steal(shape)
+
+    def _in_time(self, shape: Shape, estimate_s: float) -> list[LeasedLane]:
+        """Lanes that take more work: long tasks begin in the order of their submission, so none waits behind one that
+        runs longer than others of its function.
+        """
+        since = _perf() - _LONG_FACTOR * estimate_s
+        found = []
+        for lane in shape.lanes:
+            if not lane.inflight or lane.last_s >= since:
+                found.append(lane)
+            elif len(lane.inflight) > 1:
+                lane.take_back()
+        return found
 
     def _dispatch_spread(self, shape: Shape, spent: set[int]) -> None:
         """One task for each lease: the node finds a place for every task anew (several nodes only)."""
@@ -377,14 +397,19 @@ class Dispatch:
         if shape is None:  # the want was withdrawn while the grant was on its way
             self.control.send(Release(message.lease, True))
             return
-        shape.wanted = max(0, shape.wanted - 1)
         lane = self.lanes.get(worker)
         if lane is None or lane.retired:
-            ours, theirs = packets.make_pair()
+            pair = packets.pair_if_free()
+            if pair is None:  # the lease waits too: it would only be asked for again
+                self.actors.tell_shortage()
+                self.basics.agenda.after(ROOM_AGAIN_S, ALWAYS, self.granted, message)
+                return
+            ours, theirs = pair
             lane = self.lanes[worker] = LeasedLane(worker, pid, ours, theirs, self.requeue)
             self.control.send(OpenLane(worker), (theirs.fileno(),))
             buffer = self.control.receive_buffer
             self.basics.reactor.add(ours.fileno(), lane.reader(buffer, self.replies.handle))
+        shape.wanted = max(0, shape.wanted - 1)
         lane.lease = lease
         now = time.time()
         self.basics.ring.write(events.LEASED, worker, 0, now, now, now)

@@ -202,7 +202,7 @@ class Getting:
             pending = [oid for oid in oids if oid not in ready]
             first = oids[min(position, count - 1)]
             raise GetTimeoutError(
-                f"get() gave up after {timeout_s} s: {len(pending)} of {count} objects were not ready, the first being "
+                f"get() timed out after {timeout_s} s: {len(pending)} of {count} objects were not ready; the first is "
                 f"{first.hex()}{explain_missing(basics, first)}. Why: sundog why {first.hex()}",
                 object_ref_hex=first.hex(),
                 timeout_s=timeout_s,

@@ -62,6 +62,9 @@ class Calling(Protocol):
     def dispatch_all(self) -> None:
         """Send what waits for actors."""
 
+    def tell_shortage(self) -> None:
+        """Say that no descriptor is free for a lane or a channel, which waits until one is."""
+
     def is_scope(self, oid: bytes) -> bool:
         """Whether an object id stands for the counted handles of an actor that this process created."""
 

@@ -80,7 +80,7 @@ class Lane:
         """Send one packet, with what is freed and what the lease needs; False if the socket takes no more now.
 
         Raises:
-            packets.NoRoom: the packet is large, and there is no room for it now.
+            packets.NoRoom: the packet is large, and there is no room for it now; or the kernel has no memory for it.
         """
         freed, setup = self.freed, self.setup
         data = dumps((fns, items, freed, setup), 5)
@@ -89,10 +89,12 @@ class Lane:
             data = packets.encode((fns, items, freed, setup), shm_root)
         try:
             self.sock.send(data, socket.MSG_DONTWAIT)  # type: ignore[union-attr]
-        except OSError:
+        except OSError as error:
             # The worker may also be dead: then the node's message about the death moves the tasks.
             if big:
                 packets.discard(data)
+            if error.errno in packets.PASSING:
+                raise packets.not_now(error) from None
             return False
         if freed:
             self.freed = []

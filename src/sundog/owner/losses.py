@@ -84,7 +84,8 @@ def cannot_rebuild(basics: Basics, lineage: Lineage, oid: bytes, segment: str, p
     if oid == last and is_put:
         return ObjectLostError(
             f"Object {oid.hex()}, a value from put() or an argument passed by value, is lost{where}. No task can "
-            "compute it again. Put it again, or let a task make it: what a task returns is made again by itself.",
+            "compute it again. Put it again, or let a task make it: the result of a task is computed again when it is "
+            "lost.",
             object_ref_hex=oid.hex(),
             object_id=oid.hex(),
             owner_id=basics.me.hex(),
@@ -103,7 +104,8 @@ def cannot_rebuild(basics: Basics, lineage: Lineage, oid: bytes, segment: str, p
         lines[half:-half] = [f"\n  … {len(lines) - 2 * half} more …"]
     return ObjectReconstructionFailedError(
         f"Object {oid.hex()} is lost{where}, and could not be computed again:{''.join(lines)}"
-        f"\nThe last one cannot be had: {why} ({_reason(why, is_put)}).{_advice(_reason(why, is_put))}",
+        f"\nThe last of these objects cannot be computed again: {why} ({_reason(why, is_put)})."
+        f"{_advice(_reason(why, is_put))}",
         object_ref_hex=oid.hex(),
         object_id=oid.hex(),
         owner_id=basics.me.hex(),
@@ -141,8 +143,8 @@ def freed(oid: bytes, by: FreedBy) -> ObjectFreedError:
     process, pid, site = by
     return ObjectFreedError(
         f"Object {oid.hex()} was freed: process {process} (pid {pid}) called sundog.internal.free() on it at {site}. "
-        "A freed object is not computed again. An object goes by itself with the last ref to it; call free() only on "
-        "one that no task will read.",
+        "A freed object is not computed again. sundog frees an object by itself when its last ref is gone; "
+        "call free() only on an object that no task will read.",
         object_ref_hex=oid.hex(),
         object_id=oid.hex(),
         owner_id=oid[:PROCESS_BYTES].hex(),
@@ -160,7 +162,8 @@ def owner_died(control: Control, oid: bytes, cause: Cause) -> OwnerDiedError:
     output = f" Why: sundog why {process.hex()}." + (f" Its output: {log}" if os.path.exists(log) else "")
     return OwnerDiedError(
         f"Object {oid.hex()} cannot be read: process {process.hex()}{f' (pid {pid})' if pid else ''}, which owned "
-        f"it, is gone: {cause.text()} An object ends with the process that called .remote() or put() for it.{output}",
+        f"the object, is gone: {cause.text()} An object ends with the process that called .remote() or put() for it."
+        f"{output}",
         object_ref_hex=oid.hex(),
         object_id=oid.hex(),
         owner_id=process.hex(),
@@ -175,8 +178,8 @@ def unknown(me: bytes, oid: bytes) -> ObjectLostError:
     """The error for an object that its owner does not have."""
     if oid[:PROCESS_BYTES] == me:
         return ReferenceCountingAssertionError(
-            f"Object {oid.hex()} was freed already: no counted ref to it was left when this one was used. "
-            "Refs must travel through task arguments, results or put(); one that was pickled by hand in "
+            f"Object {oid.hex()} was freed already: no counted ref to it was left when this ref was used. "
+            "Refs must travel through task arguments, results or put(); a ref that was pickled by hand in "
             "another process is not counted.",
             object_ref_hex=oid.hex(),
         )

@@ -92,11 +92,11 @@ def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:
         signal=cause.signal,
     )
     if "cap_bytes" in facts:
-        advice = "Ask for more memory=, or have it use less."
+        advice = "Give the task a larger memory=, or make it use less memory."
     elif not task.retries and task.attempt == 0:
-        advice = "It has max_retries=0. With memory= fewer run at once, and with max_retries it would be tried again."
+        advice = "The task has max_retries=0. With memory= fewer tasks run at once; with max_retries it is tried again."
     else:
-        advice = "With memory= or more num_cpus= fewer run at once."
+        advice = "With memory= or a larger num_cpus= fewer tasks run at once."
     return OutOfMemoryError(
         f"{task.fn.name}() (task {task.id.hex()}, attempt {task.attempt + 1}) on worker {lane.worker.hex()} (pid "
         f"{lane.pid}) of node {facts.get('node_id')} did not finish: {cause.text()}\n{advice} "

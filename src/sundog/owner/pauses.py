@@ -51,7 +51,7 @@ class KnownPauses:
         if not self.attached:
             return
         notices.note(
-            "The program is over, but waits: a user is at the prompt of a paused task. Ctrl-C ends it."
+            "The program has ended, but waits for a user at the prompt of a paused task. Ctrl-C ends the wait."
         )
         while self.attached and not is_over():
             time.sleep(_SHUTDOWN_LOOK_S)

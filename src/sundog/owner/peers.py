@@ -61,9 +61,9 @@ class Peer:
 
     __slots__ = ("backlog", "connection", "process")
 
-    def __init__(self, process: bytes, connection: Connection) -> None:
+    def __init__(self, process: bytes) -> None:
         self.process = process
-        self.connection = connection
+        self.connection: Connection | None = None  # until there is a descriptor for it
         self.backlog: deque[ToPeer | tuple[object, ...]] = deque()
 
 
@@ -96,12 +96,9 @@ class Peers:
             return
         peer = self._out.get(process)
         if peer is None:
-            ours, theirs = packets.make_pair()
-            self.control.send(OpenPeer(process), (theirs.fileno(),))
-            theirs.close()
-            peer = self._out[process] = Peer(process, Connection(ours, self.control.shm_root))
-            self.basics.reactor.add(ours.fileno(), lambda: self._read(process, peer.connection))
-        if peer.backlog:
+            peer = self._out[process] = Peer(process)
+            self._open(peer)
+        if peer.backlog or peer.connection is None:
             peer.backlog.append(message)
             return
         try:
@@ -112,6 +109,24 @@ class Peers:
         except OSError:
             pass  # the node announces the death of this process
 
+    def _open(self, peer: Peer) -> None:
+        """Open a channel and send what waits for it; without a free descriptor, later."""
+        process = peer.process
+        if self._out.get(process) is not peer:
+            return  # the process is gone
+        pair = packets.pair_if_free()
+        if pair is None:
+            self.actors.tell_shortage()
+            self.basics.agenda.after(ROOM_AGAIN_S, ALWAYS, self._open, peer)
+            return
+        ours, theirs = pair
+        self.control.send(OpenPeer(process), (theirs.fileno(),))
+        theirs.close()
+        connection = peer.connection = Connection(ours, self.control.shm_root)
+        self.basics.reactor.add(ours.fileno(), lambda: self._read(process, connection))
+        if peer.backlog:
+            self._flush(peer)
+
     def send_all(self, message: ToPeer) -> None:
         """Send a message to every process with a channel: every process that was given a value is among them."""
         for process in {*self._out, *(process for process, _ in self._in.values())}:
@@ -121,6 +136,7 @@ class Peers:
         """Send when the socket takes more; or, for a message that is written to a file, when there may be
         room.
         """
+        assert peer.connection is not None
         fd = peer.connection.fileno()
         if isinstance(error, packets.NoRoom):
             self.basics.reactor.watch_writable(fd, None)
@@ -129,11 +145,12 @@ class Peers:
             self.basics.reactor.watch_writable(fd, lambda: self._flush(peer))
 
     def _flush(self, peer: Peer) -> None:
-        if self._out.get(peer.process) is not peer:
+        connection = peer.connection
+        if self._out.get(peer.process) is not peer or connection is None:
             return  # the process is gone
         while peer.backlog:
             try:
-                peer.connection.send(peer.backlog[0], flags=socket.MSG_DONTWAIT)
+                connection.send(peer.backlog[0], flags=socket.MSG_DONTWAIT)
             except BlockingIOError as error:
                 self._flush_later(peer, error)
                 return
@@ -141,7 +158,7 @@ class Peers:
                 peer.backlog.clear()
                 break
             peer.backlog.popleft()
-        self.basics.reactor.watch_writable(peer.connection.fileno(), None)
+        self.basics.reactor.watch_writable(connection.fileno(), None)
 
     # ------------------------------------------------------------------ receiving
     def opened(self, message: PeerOpened, fd: int) -> None:
@@ -172,6 +189,17 @@ class Peers:
         peer = self._out.get(process)
         if peer is not None and peer.connection is connection:
             del self._out[process]
+            if self._wanted_of(process):
+                # If it is not dead, it had no descriptor for our channel, and has not read what we asked.
+                self.basics.agenda.after(ROOM_AGAIN_S, ALWAYS, self._ask_again, process)
+
+    def _wanted_of(self, process: bytes) -> list[bytes]:
+        return [oid for oid in self._wanted if oid[:PROCESS_BYTES] == process]
+
+    def _ask_again(self, process: bytes) -> None:
+        if self.basics.closed is None:
+            for oid in self._wanted_of(process):
+                self.send(process, AskValue(oid, False))
 
     def asked(self, process: bytes, message: AskValue) -> None:
         """Another process requests an object of this process."""
@@ -297,7 +325,7 @@ class Peers:
         """
         self.on_death(process)
         peer = self._out.pop(process, None)
-        if peer is not None:
+        if peer is not None and peer.connection is not None:
             self._read(process, peer.connection)
             self._drop(peer.connection)
         for known, connection in list(self._in.values()):
@@ -312,7 +340,7 @@ class Peers:
         basics.objects.drain()
         basics.refs.process_died(process)
         basics.objects.carry_out()
-        for oid in [oid for oid in self._wanted if oid[:PROCESS_BYTES] == process]:
+        for oid in self._wanted_of(process):
             self._wanted.discard(oid)
             self.unanswered.discard(oid)
             basics.objects.fail_object(oid, losses.owner_died(self.control, oid, cause))
@@ -327,8 +355,9 @@ class Peers:
     def close(self) -> None:
         """Close all channels."""
         for peer in self._out.values():
-            with contextlib.suppress(OSError):
-                peer.connection.close()
+            if peer.connection is not None:
+                with contextlib.suppress(OSError):
+                    peer.connection.close()
         for _, connection in self._in.values():
             with contextlib.suppress(OSError):
                 connection.close()

@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -265,11 +266,14 @@ class Reactor:
                 try:
                     self.pump()
                     self._maybe_tick()
-                except Exception:
+                except Exception as error:
                     # A defect of sundog must not end this thread: every waiting thread would wait for ever.
-                    import traceback
-
-                    traceback.print_exc()
+                    try:
+                        import traceback
+                    except (OSError, ImportError):  # no descriptor is free
+                        print(f"a defect: {error!r}", file=sys.stderr)
+                    else:
+                        traceback.print_exc()
 
     def _next_look_s(self) -> float:
         """When the background thread ticks: a leader does so by itself, and may have lent its core to a worker."""

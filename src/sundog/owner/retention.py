@@ -29,7 +29,7 @@ from typing import Any
 
 from sundog.owner.stacks import PACKAGE_DIR
 from sundog.profilers import loaded
-from sundog.refs import ObjectRef
+from sundog.refs import ObjectRef, is_made
 from sundog.wire.looks import Retention
 
 _DEPTH_MAX = 12
@@ -59,7 +59,7 @@ def explain(names: Iterable[str], exported: dict[str, object], actor: object = N
     search = _HolderSearch(actor)
     holders: dict[str, list[object]] = {name: [] for name in wanted}
     for each in everything:
-        if type(each) is ObjectRef and each._id.hex() in holders:
+        if is_made(each) and each._id.hex() in holders:
             holders[each._id.hex()].append(each)
     arrays = _arrays_over(everything, {name: exported[name] for name in wanted if name in exported})
     search.ignore([everything, exported, *holders.values()])

@@ -93,13 +93,11 @@ class Timeouts:
         link = task.actor
         if link is not None:
             if link.state != "ALIVE":
-                return f"its actor is not up yet ({link.state}). Why: sundog why {task.id.hex()}"
+                return f"its actor has not started yet ({link.state}). Why: sundog why {task.id.hex()}"
             before = len(link.inflight) + sum(1 for other in link.queue if other.submit_s < task.submit_s)
-            return f"{before} earlier calls of this process stand before it."
+            return f"{before} earlier calls of this process are before it in the queue of its actor."
         asked = ", ".join(f"{name}={amount:g}" for name, amount in task.fn.shape.spec.resources)  # type: ignore[union-attr]
-        return (
-            f"no worker came free for it (it asks for {asked or 'nothing'}). See: sundog why {task.id.hex()}"
-        )
+        return f"no worker became free for it (it asks for {asked or 'nothing'}). See: sundog why {task.id.hex()}"
 
     # ------------------------------------------------------------------ while it runs
     def started(self, task: Task) -> None:
@@ -142,7 +140,7 @@ class Timeouts:
         # Killing the process would end the actor, its state and the calls of other processes: the user
         # decides that.
         lane.inflight.pop(task.id, None)
-        outcome = f"It did not stop within {self.grace_s:g} s and goes on in its actor; sundog.kill(actor) ends both."
+        outcome = f"It did not stop within {self.grace_s:g} s and still runs in its actor. sundog.kill(actor) ends it."
         self.replies.fail_with(task, self._error(task, outcome, goes_on=True))
 
     def _reason(self, task: Task) -> str:
@@ -191,7 +189,7 @@ def run_error(
     goes_on: bool = False,
 ) -> TaskTimeoutError:
     """The error of a task that ran too long."""
-    where = f" When its time was over it was here:\n{stack}\n" if stack else " "
+    where = f" When the time was over, its code was here:\n{stack}\n" if stack else " "
     return TaskTimeoutError(
         f"{name}() (task {task_id.hex()}, attempt {attempt + 1}) ran longer than its timeout_s={timeout_s:g} in "
         f"worker {worker.hex()} (pid {pid}). {outcome}{where}Why: sundog why {task_id.hex()}. Its output: {output}",
@@ -218,10 +216,10 @@ def queue_error(
     pid: int | None = None,
 ) -> TaskQueueTimeoutError:
     """The error of a task that was not begun in time."""
-    where = f" What stands before it is here:\n{stack}" if stack else ""
+    where = f" The work before it is at this line:\n{stack}" if stack else ""
     return TaskQueueTimeoutError(
-        f"{name}() (task {task_id.hex()}, attempt {attempt + 1}) was not begun within its "
-        f"queue_timeout_s={queue_timeout_s:g}, and will not be: {why}{where}",
+        f"{name}() (task {task_id.hex()}, attempt {attempt + 1}) did not start within its "
+        f"queue_timeout_s={queue_timeout_s:g}, and will never start: {why}{where}",
         task_id=task_id.hex(),
         function_name=name,
         queue_timeout_s=queue_timeout_s,

@@ -49,5 +49,5 @@ def _tell(meta: bytes) -> None:
     if isinstance(error, RayTaskError):
         notices.error(
             "Unhandled error: a task or call raised this, and its ref was dropped without a get "
-            f"(RAY_IGNORE_UNHANDLED_ERRORS=1 leaves such messages out).\n{error}"
+            f"(RAY_IGNORE_UNHANDLED_ERRORS=1 hides such messages).\n{error}"
         )

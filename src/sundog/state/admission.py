@@ -138,7 +138,7 @@ class Admission:
             self._held[who] = now
             self._note(now, functions, True, "held back for long enough: the estimate may be wrong")
             return ""
-        text = f"memory: {_names(functions)} was ended for lack of it a moment ago, and others still run"
+        text = f"memory: {_names(functions)} was ended a moment ago because memory ran out, and other tasks still run"
         if not unsure:
             text = (
                 f"memory: {_names(functions)} is expected to take {_mb(need)} (95 % of its last runs took less), and "

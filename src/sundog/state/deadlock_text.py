@@ -139,7 +139,7 @@ def compose(found: Sequence[JsonObject], source: Callable[[str, int], str]) -> s
     """The message of the error: the cycle, what to do, and the stack of each member."""
     count = len(found)
     first = (
-        "This wait would never end: what it waits for waits for it."
+        "This wait would never end: it waits for a result that needs this wait to end first."
         if count == 1
         else f"These {count} waits would never end: each waits for the next, the last for the first."
     )
@@ -150,8 +150,8 @@ def compose(found: Sequence[JsonObject], source: Callable[[str, int], str]) -> s
         )
         lines += [f"     - {why}" for why in each["why"].split("; ") if why]
     lines.append(
-        f"The {found[0]['verb']}() of {found[0]['name']} closed the circle, so it raises; the others go on. "
-        f"{_advice(found)}"
+        f"The {found[0]['verb']}() of {found[0]['name']} closed the cycle, so this call raises; the other waits "
+        f"continue. {_advice(found)}"
     )
     for number, each in enumerate(found, 1):
         lines.append(f"Where {number}. waits, pid {each['pid']}:")
@@ -168,7 +168,7 @@ def compose(found: Sequence[JsonObject], source: Callable[[str, int], str]) -> s
 def _advice(found: Sequence[JsonObject]) -> str:
     why = " ".join(each["why"] for each in found)
     if "it needs" in why:
-        return "Do not wait while holding what the other needs, or ask for less of it."
+        return "Do not wait while holding a resource that the other task needs, or ask for less of it."
     if "at a time" in why:
         return "Return the ref instead of waiting for it inside the call, or give the actor max_concurrency."
     return "Return the ref instead of waiting for it inside the task."

@@ -218,13 +218,13 @@ def choose(running: list[Candidate], limit_bytes: int) -> End:
     if len(running) == 1:
         why = "nothing else was running that could have been ended instead"
     elif len(retriable) == len(running):
-        why = f"it was the most recently started of the {len(running)} that ran, all of which can be tried again"
+        why = f"it was started last of the {len(running)} running tasks, which can all be tried again"
     elif len(retriable) == 1:
-        why = f"of the {len(running)} that ran it alone can be tried again"
+        why = f"it is the only one of the {len(running)} running tasks that can be tried again"
     elif retriable:
-        why = f"of the {len(retriable)} (among {len(running)}) that can be tried again it was started last"
+        why = f"it was started last of the {len(retriable)} tasks (of {len(running)}) that can be tried again"
     else:
-        why = f"none of the {len(running)} that ran can be tried again, and it was started last"
+        why = f"it was started last of the {len(running)} running tasks, of which none can be tried again"
     if others:
         retry = FREE
     else:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sundog.store.segments import Segments
 
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK)
+_FULL = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT)
 
 
 def nearest(segments: Segments, name: str) -> str:
@@ -52,7 +53,7 @@ def _copy(segments: Segments, source: str, mine: str) -> str:
         segments.credit.unwritten(need)
         if isinstance(error, FileExistsError):
             return mine  # another process of this node was faster
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        if isinstance(error, OSError) and error.errno in _FULL:
             return source
         raise
     segments.credit.written(need)

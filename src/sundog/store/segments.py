@@ -34,12 +34,13 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sundog.exceptions import LocalRayletDiedError, ObjectLostError, OutOfDiskError
-from sundog.store import places
+from sundog.exceptions import LocalRayletDiedError, ObjectLostError
+from sundog.store import places, refusals
 from sundog.store.credit import PAGE, Credit
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from collections.abc import Callable
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 
 # (name, size of the segment, [(offset, length) of each buffer])
@@ -55,6 +56,7 @@ _FREE_SHARE = 12
 _FREE_SHARE_OF_STORE = 4
 _monotonic = time.monotonic
 _FULL = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT)
+_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 RESTORED = "restored"
 _RESTORE_TRIES = 20
 
@@ -190,7 +192,7 @@ class Segments:
         except OSError as error:
             if not isinstance(error, FileNotFoundError):
                 if known is not None or error.errno not in _FULL:
-                    raise
+                    raise refusals.named(error, size) from None
                 self._remove(name)  # there is no room to enlarge it: its pages are of more use elsewhere
             # Or the segment was removed after it got its new name. If all of shared memory is gone, creating
             # a new segment reports it.
@@ -235,16 +237,23 @@ class Segments:
     def _copy_in_halves(self, address: int, length: int, buffer: memoryview) -> None:
         flat = buffer.cast("B")
         half = length // 2
-        future = self._threads().submit(mapping.copy_in, address, flat[:half])
+        future = self._beside(mapping.copy_in, address, flat[:half])
         mapping.copy_in(address + half, flat[half:])
         future.result()
 
-    def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor
+    def _beside(self, call: Callable[..., None], *args: object) -> Future[None]:
+        """Have a call run in the copy thread; here, where the system allows no thread more."""
+        from concurrent.futures import Future, ThreadPoolExecutor
 
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="sundog-copy")
-        return self._pool
+        pool = self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="sundog-copy")
+        try:
+            return pool.submit(call, *args)
+        except RuntimeError:
+            self._pool = None  # it has queued the call, which must never run later
+            done: Future[None] = Future()
+            call(*args)
+            done.set_result(None)
+            return done
 
     def _write_cold(
         self, prefix: str, size: int, end: int, offsets: list[tuple[int, int]], buffers: list[memoryview]
@@ -269,8 +278,8 @@ class Segments:
                     f"The session's shared memory ({self.shm_root}) is gone: its node was killed, or the session has "
                     "ended. Call sundog.shutdown() and sundog.init() to start a new session."
                 ) from None
-            if error.errno not in _FULL:
-                raise
+            if error.errno not in (*_FULL, *_UNWRITABLE):
+                raise refusals.named(error, need) from None
             return self._write_disk(name, size, need, offsets, buffers, f"says: {error.strerror}")
         finally:
             self._writing.discard(name)
@@ -292,23 +301,16 @@ class Segments:
         try:
             os.makedirs(self.disk_root, mode=0o700, exist_ok=True)
             # Checked first: a write that must fail would fill the disk for every program before it fails.
-            if need > _free_bytes(self.disk_root):
+            if need > refusals.free_bytes(self.disk_root):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self._write_file(self.path(name), size, offsets, buffers)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.unlink(self.path(name))
-            if error.errno not in _FULL:
-                raise
-            free = _free_bytes(self.disk_root)
-            raise OutOfDiskError(
-                f"An object of {need:,} bytes fits nowhere: shared memory ({self.shm_root}) {why}, and the disk behind "
-                f"it ({self.disk_root}) has {free:,} bytes free. Free refs that you no longer need, or spill to a "
-                "larger disk with init(object_spilling_directory=…). See: df -h",
-                path=self.disk_root,
-                free_bytes=free,
-                needed_bytes=need,
-            ) from None
+            if error.errno not in (*_FULL, *_UNWRITABLE):
+                raise refusals.named(error, need) from None
+            shared = f"shared memory ({self.shm_root}) {why}"
+            raise refusals.fits_nowhere(error, need, shared, self.disk_root) from None
         self.made_bytes += size
         return name
 
@@ -326,7 +328,7 @@ class Segments:
                     _write_all(fd, flat, offset)
                     continue
                 half = (length // 2) & ~4095
-                future = self._threads().submit(_write_all, fd, flat[:half], offset)
+                future = self._beside(_write_all, fd, flat[:half], offset)
                 try:
                     _write_all(fd, flat[half:], offset + half)
                 finally:
@@ -373,6 +375,8 @@ class Segments:
         held = self._lock._release_save()  # type: ignore[attr-defined]
         try:
             opened = self._open(name, size, oid)
+        except OSError as error:
+            raise refusals.unread(error, size) from None
         finally:
             self._lock._acquire_restore(held)  # type: ignore[attr-defined]
         found = self._read_maps.setdefault(name, opened)
@@ -583,11 +587,6 @@ class Segments:
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
-
-
-def _free_bytes(folder: str) -> int:
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
 
 
 def _write_all(fd: int, data: memoryview, offset: int) -> None:

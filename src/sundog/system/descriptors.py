@@ -8,6 +8,7 @@ Imports next to nothing: the node's first milliseconds use it.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import time
@@ -75,15 +76,23 @@ class DescriptorGauge:
     def _look(self) -> None:
         try:
             self.used, self.limit = self._reading(self.pid)
-        except OSError:
-            self._room = 1 << 30  # the process is gone: there is nothing to watch
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):  # not even one to count them with
+                self.used = self.limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+                self._room = 0
+            else:
+                self._room = 1 << 30  # the process is gone: there is nothing to watch
             return
         self._room = self.limit - min(_MARGIN_MAX, self.limit // 8) - self.used
+
+    def used_up(self) -> None:
+        """A descriptor was refused though there seemed to be room: look again before the next."""
+        self._look()
 
     def text(self, whose: str) -> str:
         """What people read when there is no room."""
         return (
             f"{whose} (pid {self.pid}) has {self.used} of the {self.limit} file descriptors that it may have: new "
-            "actors and workers wait until some end. Keep fewer actors alive at a time, or raise the hard limit "
-            "(ulimit -Hn) before the program starts. See: sundog status"
+            "actors and workers wait until some end. Keep fewer actors alive at a time, close files, or raise the hard "
+            "limit (ulimit -Hn) before the program starts. See: sundog status"
         )

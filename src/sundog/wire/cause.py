@@ -59,7 +59,7 @@ class Cause:
         if self.kind == NODE:
             return f"{self.reason}, and its process with it."
         if self.reason:
-            return f"it was ended: {self.reason}."
+            return f"it was ended because {self.reason}."
         if self.kind == KERNEL_OOM:
             return self._out_of_memory()
         if self.signal is not None:

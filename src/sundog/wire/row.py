@@ -94,9 +94,12 @@ class Table:
     A handler is called with the sender, if the program names one, the row, and the descriptors that came along.
     """
 
-    __slots__ = ("_by_kind",)
+    __slots__ = ("_by_kind", "bereft")
 
     def __init__(self, *routes: Route) -> None:
+        # Called with the sender, if the program names one, and a message that came without its descriptors: this
+        # process had none free, and the kernel has closed them.
+        self.bereft: Callable[..., None] | None = None
         self._by_kind = {row.kind: (row, handler) for row, handler in routes}
         if len(self._by_kind) != len(routes):
             raise ValueError("One table has two entries for the same message.")
@@ -110,7 +113,9 @@ class Table:
         Raises:
             ValueError: both handle the same message.
         """
-        return Table(*self._by_kind.values(), *other._by_kind.values())
+        made = Table(*self._by_kind.values(), *other._by_kind.values())
+        made.bereft = self.bereft or other.bereft
+        return made
 
     def handle(
         self, message: tuple[Any, ...], *sender: object, fds: tuple[int, ...] | list[int] = ()
@@ -118,12 +123,17 @@ class Table:
         """Call the handler of a message that has arrived; False if there is none.
 
         Raises:
-            Malformed: the message has other fields than its row.
+            Malformed: the message has other fields than its row, or lacks its descriptors and there is no `bereft`.
         """
         found = self._by_kind.get(message[0])
         if found is None:
             return False
         row, handler = found
+        if len(fds) < row.fds:
+            if self.bereft is None:
+                raise Malformed(f"The message {message[0]!r} has lost its descriptor: none was free here.")
+            self.bereft(*sender, read(row, message))
+            return True
         handler(*sender, read(row, message), *fds)
         return True
 

@@ -39,7 +39,7 @@ def refusal(session: str, ours: JsonObject, theirs: JsonObject | None, executabl
         )
         return (
             f"The session {session} runs sundog {ours['sundog']} (protocol {ours['protocol']}), this program sundog "
-            f"{other}: they do not understand each other. {remedy}"
+            f"{other}: their messages are not compatible. {remedy}"
         )
     if theirs.get("interpreter") != ours["interpreter"]:
         named = (ours["python"], str(theirs.get("python")))

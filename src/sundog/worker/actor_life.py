@@ -22,7 +22,7 @@ from sundog.serialize.pack import pack
 from sundog.signatures import is_coroutine
 from sundog.wire import lanes as wire
 from sundog.wire.control import ActorFailed, ActorReady, ConstructActor, TerminateActor
-from sundog.worker import exits, stdio
+from sundog.worker import exits, large_code, stdio
 from sundog.worker.executor import Executor
 from sundog.worker.serving import Serving
 from sundog.worker.setup import apply_lease, note_lease
@@ -120,7 +120,7 @@ class ActorLife:
             if self.serving.watch.changed() and owner.config.reload_changed_modules:
                 # No user code has run here yet, so importing again has the same effect as a new process.
                 self.serving.watch.forget()
-            cls = pickle.loads(spec["blob"])
+            cls = large_code.load(spec["blob"], spec["class_name"], owner.ring, pickle.loads)
             if self.loaded_class is not None:
                 self.loaded_class(cls)
             positional, named = self._arguments(actor_id, spec["args"], spec["extra"] or {}, received)

@@ -6,7 +6,6 @@ packets; `serving.py` and its kin decide when.
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import threading
 import time
@@ -91,8 +90,7 @@ class AnswerLane:
 
     def send_one(self, message: wire.Reply) -> None:
         """Send one small reply at once; nothing else may be queued."""
-        with contextlib.suppress(OSError):
-            self.sock.send(pickle.dumps([message], 5))
+        self._send_packet(pickle.dumps([message], 5))
 
     def _send(self, shm_root: str) -> None:
         self.out_bytes = 0
@@ -104,7 +102,16 @@ class AnswerLane:
                 data = packets.encode(out, shm_root)
             except packets.NoRoom:
                 time.sleep(_ROOM_AGAIN_S)  # the owner cannot continue without these replies
+        self._send_packet(data)
+
+    def _send_packet(self, data: bytes) -> None:
         # A blocking send: an owner never blocks while it sends to a worker, so it will read. If the owner
         # died, the send fails here, and the node handles the death.
-        with contextlib.suppress(OSError):
-            self.sock.send(data)
+        while True:
+            try:
+                self.sock.send(data)
+            except OSError as error:
+                if error.errno in packets.PASSING:
+                    time.sleep(_ROOM_AGAIN_S)
+                    continue
+            return

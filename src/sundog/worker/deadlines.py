@@ -137,7 +137,9 @@ class Deadlines:
         run.lane.reply((run.task_id, wire.R_STACK, run.stack, 0.0), len(run.stack), self.shm_root)
         run.lane.flush(self.shm_root)
         if not self.end_call(run.task_id):
-            error = self._error(run, "A call in a thread cannot be interrupted: it goes on.", goes_on=True)
+            error = self._error(
+                run, "A call in a thread cannot be interrupted, so it still runs.", goes_on=True
+            )
             self._answer(run.lane, run.task_id, error)
 
     def expire(self, owner_id: bytes, message: Expire, lanes: list[AnswerLane]) -> None:

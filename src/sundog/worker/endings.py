@@ -66,7 +66,7 @@ def _call(hook: Callable[[], object]) -> None:
     except BaseException:
         import traceback
 
-        print("__ray_shutdown__() raised, and the actor ends all the same:", file=sys.stderr)
+        print("__ray_shutdown__() raised this error; the actor ends nevertheless:", file=sys.stderr)
         traceback.print_exc()
 
 

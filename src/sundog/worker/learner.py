@@ -23,23 +23,21 @@ from collections import deque
 from collections.abc import Callable
 from typing import NoReturn
 
-from sundog.config import set_child_environ, user_environ
 from sundog.wire.zygote import Learn, Learned
+from sundog.worker.numeric_threads import FIRST, LIMITER, held
 
 _PROBE_S = 30
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-# Loaded by the zygote itself where it is installed: it needs only the standard library.
-_LIMITER = "threadpoolctl"
-_THREADED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # These libraries start threads or open devices after their import, and do not work in a forked child.
 UNSAFE = frozenset({"cupy", "grpc", "jax", "mpi4py", "pycuda", "pyspark", "ray", "tensorflow"})
-_SAFE, _FAILED, _THREADS, _DESCRIPTORS, _UNSAFE, _OTHERS = 0, 10, 11, 12, 13, 14
+_SAFE, _FAILED, _THREADS, _DESCRIPTORS, _UNSAFE, _OTHERS, _UNLIMITED = 0, 10, 11, 12, 13, 14, 15
 _REASONS = {
     _FAILED: "its import fails outside of a worker",
     _THREADS: "its import starts threads",
     _DESCRIPTORS: "its import opens connections or devices",
     _UNSAFE: f"one of {', '.join(sorted(UNSAFE))} is among them",
     _OTHERS: "its import loads other packages here than in the workers",
+    _UNLIMITED: f"workers could not limit its threads: {LIMITER} is not installed",
 }
 
 
@@ -120,7 +118,9 @@ def verdict(message: Learn) -> int:
         return _FAILED
     if len(os.listdir("/proc/self/task")) > 1:
         return _THREADS
-    fresh = set(sys.modules) - loaded - {_LIMITER}
+    fresh = set(sys.modules) - loaded - {LIMITER}
+    if FIRST in fresh and LIMITER not in sys.modules:
+        return _UNLIMITED
     if {name.partition(".")[0] for name in fresh} & UNSAFE:
         return _UNSAFE
     if not all(_is_theirs(name, message) for name in fresh):
@@ -131,22 +131,15 @@ def verdict(message: Learn) -> int:
 def import_all(message: Learn) -> bool:
     """Import what can be imported; whether every package is there afterwards.
 
-    Numeric libraries start their threads at their import unless they are told not to. They are told so only if they can
-    be told otherwise later (threadpoolctl), by the lease that a worker serves.
+    Numeric libraries are held to one thread (`numeric_threads`).
     """
     added = [folder for folder in message.folders if folder not in sys.path]
     sys.path += added
     try:
-        changes: dict[str, str | None] = {}
-        with contextlib.suppress(ImportError):
-            __import__(_LIMITER)
-            environ = user_environ()
-            changes = {name: environ.get(name) for name in _THREADED}
-            set_child_environ(dict.fromkeys(_THREADED, "1"))
-        for name in message.modules:
-            with contextlib.suppress(Exception):
-                __import__(name)
-        set_child_environ(changes)
+        with held():
+            for name in message.modules:
+                with contextlib.suppress(Exception):
+                    __import__(name)
     finally:
         for folder in added:
             sys.path.remove(folder)

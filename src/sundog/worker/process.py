@@ -14,9 +14,11 @@ the node says so, or when its actor has ended.
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
+import contextlib
 import faulthandler
 import os
 import pickle
+import resource
 import signal
 import sys
 import time
@@ -27,6 +29,7 @@ from sundog.config import Config, live_environ
 from sundog.exceptions import RuntimeEnvSetupError
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
+from sundog.net.spare import NO_DESCRIPTOR
 from sundog.owner import context, interrupts
 from sundog.owner.assemble import assemble, begin
 from sundog.titles import Title
@@ -58,6 +61,23 @@ class _Told(Exception):
     """Ends a worker whose error has been printed and reported already."""
 
 
+def _end_for_shortage(owner: Owner) -> None:
+    """A process sent this one a socket for which it has no descriptor: its tasks must not wait here for ever."""
+    _tell_shortage(owner)
+    os._exit(1)
+
+
+def _tell_shortage(owner: Owner) -> None:
+    """The user's code has used up the descriptors of this process, and not even an error can be put together."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    reason = (
+        f"it had used up its {limit:,} file descriptors: close files and sockets, or raise the limit before the "
+        "program starts (ulimit -n)"
+    )
+    with contextlib.suppress(OSError):
+        owner.control.send(Leaving(reason, intended=False))
+
+
 class Parts:
     """What runs tasks and calls in a worker, connected with its owner.
 
@@ -83,6 +103,7 @@ class Parts:
         breakpoints = executor.breakpoints = Breakpoints(owner, life)
         owner.control.table = owner.control.table.joined(messages.from_node(owner, life, breakpoints))
         owner.control.on_lost = lambda: os._exit(1)
+        owner.control.table.bereft = lambda _message: _end_for_shortage(owner)
         owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
         owner.peers.on_death = executor.gates.owner_died
         self._modules = len(sys.modules)  # `serving` takes those that are loaded later for the worker's own
@@ -105,10 +126,13 @@ def run(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_fd:
         code = _serve(common, spec, parts, control_fd)
     except _Told:
         pass
-    except BaseException:
-        import traceback
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR and parts is not None:
+            _tell_shortage(parts.owner)  # to print a traceback, modules would have to be imported
+        else:
+            import traceback
 
-        traceback.print_exc()
+            traceback.print_exc()
     finally:
         try:
             stdio.flush_all()

@@ -305,8 +305,8 @@ class Serving:
             self._warned_paths.update(paths)
             print(
                 f"WARNING: {names} changed on disk after this worker (pid {os.getpid()}) had imported it: tasks here "
-                "go on with the old code, new workers run the new one. Unset reload_changed_modules=False to have "
-                "such workers replaced.",
+                "still run the old code, new workers run the new code. Without reload_changed_modules=False, sundog "
+                "replaces such workers.",
                 file=sys.stderr,
                 flush=True,
             )

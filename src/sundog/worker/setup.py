@@ -19,12 +19,12 @@ from sundog.events import NoRing, Ring
 from sundog.isolation import take_over
 from sundog.job_spec import JobSpec
 from sundog.owner import context
+from sundog.worker import numeric_threads
 from sundog.worker.accelerators import Accelerators
 
 if TYPE_CHECKING:
     from sundog.wire.dicts import LeaseSetup
 
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _F_SETSIG = 10
 _users_own: frozenset[str] | None = None
 accelerators: Accelerators | None = None  # of this process, set when it begins to serve
@@ -114,14 +114,13 @@ def apply_lease(setup: LeaseSetup) -> None:
     global _users_own
     if _users_own is None:
         # Values that are set before the first lease are the user's: from the shell, or from a runtime_env.
-        _users_own = frozenset(variable for variable in _THREAD_VARIABLES if variable in environ)
-    for variable in _THREAD_VARIABLES:
+        _users_own = frozenset(variable for variable in numeric_threads.VARIABLES if variable in environ)
+    for variable in numeric_threads.VARIABLES:
         if variable not in _users_own and environ.get(variable) != threads:
             updates[variable] = threads
     if updates:
         set_child_environ(updates)
-        if "OMP_NUM_THREADS" in updates:
-            _limit_loaded_libraries(int(threads), _users_own)
+    numeric_threads.tell(environ)
 
 
 def note_lease(ring: Ring | NoRing, setup: LeaseSetup) -> None:
@@ -148,17 +147,3 @@ def lease_text(resources: dict[str, float], group: str, env: dict[str, object]) 
     from sundog.secrecy import for_records
 
     return json.dumps({"resources": resources, "pg": group, "env": for_records(env)}, default=repr)
-
-
-def _limit_loaded_libraries(threads: int, users_own: frozenset[str]) -> None:
-    """Libraries loaded already have read their variable; threadpoolctl can still tell them.
-
-    Not those of BLAS whose variable the user has set.
-    """
-    if "numpy" not in sys.modules:
-        return
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        return
-    threadpool_limits({"openmp": threads} if users_own else threads)

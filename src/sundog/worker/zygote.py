@@ -29,13 +29,14 @@ from sundog.early import untuned
 from sundog.isolation import also_find
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
+from sundog.net.spare import spare
 from sundog.owner import fault_dumps
 from sundog.store import places
 from sundog.system.journal import write_to
 from sundog.system.orphans import adopt
 from sundog.wire.row import Table, on
 from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, FromZygote, Import, Learn
-from sundog.worker import setup
+from sundog.worker import numeric_threads, setup
 from sundog.worker.later_imports import LaterImports, import_wanted
 from sundog.worker.learner import Learner
 
@@ -68,6 +69,7 @@ def main(argv: list[str], wanted: tuple[list[str], list[str]] = ([], [])) -> Non
     path = _session_path(shm_root)
     if path:
         fault_dumps.listen(path)
+    spare.hold()  # workers inherit it
     zygote = Zygote(Connection(sock, shm_root), lifeline, later)
     gc.freeze()
     gc.enable()  # off during the imports
@@ -94,6 +96,7 @@ class Zygote:
         self.learner = Learner(self._tell, self._become_probe)
         self._asked: list[tuple[Fork, tuple[int, ...]]] = []  # requests that were read, in order
         self.table = Table(on(Fork, self._hear_fork), on(Import, self._load), on(Learn, self.learner.ask))
+        self.table.bereft = self._hear_fork
 
     def serve(self) -> None:
         """Serve until the node is gone."""
@@ -319,12 +322,13 @@ def _load_now(message: Import) -> None:
 
 def _preload(packages: list[tuple[str, str]]) -> None:
     """Packages that the driver has loaded and its workers will need; each with the folder in which it is
-    installed.
+    installed. Numeric ones are left to the workers if these could not set the number of their threads.
     """
     for name, folder in packages:
         also_find(name, folder)
-        with contextlib.suppress(Exception):
-            __import__(name)
+        with numeric_threads.held() as is_held, contextlib.suppress(Exception):
+            if is_held or name != numeric_threads.FIRST:
+                __import__(name)
 
 
 if __name__ == "__main__":
