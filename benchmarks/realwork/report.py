@@ -64,7 +64,8 @@ def tables(rows: Mapping[str, Row], systems: Sequence[str] = SYSTEMS) -> str:
             out.append(_line([WORKLOADS[workload], *cells, standing(values)]))
         out.append("")
     out += [
-        f"- {WORKLOADS[workload]}, {TITLES[system]}: {reason}"
+        # What a program said last is for the terminal: it may name the machine.
+        f"- {WORKLOADS[workload]}, {TITLES[system]}: {reason.partition('; it last said')[0]}"
         for workload, row in rows.items()
         for system, reason in row.failures.items()
     ]

@@ -13,16 +13,17 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from sundog import config as config_module
-from sundog import engines, init_context, init_options, isolation, notices
+from sundog import engines, init_context, init_options, isolation, notices, refs
 from sundog.actor import ActorHandle
 from sundog.decorator import remote as remote  # one of the verbs
-from sundog.engines import local, sessions
+from sundog.engines import capacity, local, sessions
 from sundog.engines.local import LocalEngine
 from sundog.exceptions import ActorHandleNotFoundError, RayError, RaySystemError
 from sundog.generator import ObjectRefGenerator
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.init_context import InitContext
 from sundog.job_spec import JobSpec
+from sundog.net.spare import imported
 from sundog.owner import context
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import unpack
@@ -167,7 +168,7 @@ def init(
         if wanted is None or wanted == "local":
             if _memory is not None:
                 resources = {**(resources or {}), "memory": _memory}
-            totals = sessions.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
+            totals = capacity.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
             first_port = config.dashboard_port
             with init_options.head_of(include_dashboard, dashboard_host, dashboard_port, first_port) as head:
                 started = local.start(config, totals, labels or {}, job, log_to_driver=logs, head=head)
@@ -321,8 +322,6 @@ def _after_fork_in_child() -> None:
     if engines.current() is not None and context.facts.process_id:
         _forked_from = os.getppid()
         engines.plug(None)
-        from sundog import refs
-
         refs.plug(None)
 
 
@@ -484,10 +483,9 @@ def wait(
     if len(refs) > 1 and len({ref._id for ref in refs} if plain else set(refs)) != len(refs):  # type: ignore[union-attr]
         raise ValueError("wait() takes each ref once, but the list has duplicates.")
     if num_returns <= 0 or num_returns > len(refs):
-        raise ValueError(
-            f"num_returns must be from 1 to the number of refs ({len(refs)}), but is {num_returns}."
-        )
+        raise ValueError(f"num_returns must be from 1 to {len(refs)} (the number of refs): {num_returns}.")
     if not plain:
+        imported("sundog.waiting")
         from sundog.waiting import wait_mixed
 
         return wait_mixed(engine, list(refs), num_returns, timeout)
@@ -500,6 +498,7 @@ def wait(
         ready = engine.owner.getting.wait(oids, num_returns, timeout)
     if len(ready) == 1:
         return [refs[at := oids.index(ready[0])]], refs[:at] + refs[at + 1 :]
+    imported("sundog.waiting")
     from sundog.waiting import split
 
     return split(refs, oids, set(ready))

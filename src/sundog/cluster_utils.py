@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sundog import config as config_module
-from sundog.engines import members, sessions
+from sundog.engines import capacity, members, sessions
 from sundog.wire import requests as ask
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class Cluster:
         if node.head and sundog.is_initialized():
             sundog.shutdown()
             raise ValueError(
-                "This program is connected to the head of the cluster, which cannot be removed under it. Remove "
+                "This program is connected to the head of the cluster, which cannot be removed meanwhile. Remove "
                 "another node, or call shutdown() first."
             )
         if node is not self.head_node and node not in self.worker_nodes:
@@ -315,7 +315,7 @@ class _Asked:
 
     def totals(self, config: config_module.Config, *, head: bool) -> dict[str, float]:
         """The resources of a node."""
-        totals = sessions.node_resources(
+        totals = capacity.node_resources(
             self.num_cpus, self.num_gpus, self.resources, self.store_bytes, config
         )
         if not head:

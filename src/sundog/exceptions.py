@@ -15,7 +15,7 @@ does, and passes the evidence here as *facts*. Runs in every process and on ever
     ├── NodeDiedError, LocalRayletDiedError      the machine, or its node process, is gone
     ├── GetTimeoutError (TimeoutError)
     ├── TaskTimeoutError (TimeoutError)          it ran longer than its timeout_s
-    ├── TaskQueueTimeoutError (TimeoutError)     it was not begun within its queue_timeout_s
+    ├── TaskQueueTimeoutError (TimeoutError)     it did not start within its queue_timeout_s
     ├── DeadlockError                            a get that would never end: the cycle and its stacks
     ├── ObjectLostError
     │   ├── ObjectFetchTimedOutError, ObjectFreedError, OwnerDiedError
@@ -394,11 +394,11 @@ class StreamingGeneratorReplayInconsistentError(RaySystemError):
 class DeadlockError(RayError):
     """A `get` or `wait` can never end: what it waits for waits for it, through tasks, actors or resources.
 
-    Facts: `cycle`, a list with one dict for each wait of the circle, the one that raises first: `name`, `task_id`
+    Facts: `cycle`, a list with one dict for each wait of the cycle, the one that raises first: `name`, `task_id`
     (None for a driver), `pid`, `verb`, `waits_for`, `why`, `since_s`, `stack` (of file, line, function).
     """
 
-    default = "This wait would never end: what it waits for waits for it."
+    default = "This wait would never end: it is part of a cycle of waits."
     cycle: Sequence[JsonObject] = ()
 
 
@@ -418,12 +418,12 @@ class TaskTimeoutError(RayError, TimeoutError):
 
 
 class TaskQueueTimeoutError(RayError, TimeoutError):
-    """A task or call was not begun within its `queue_timeout_s`, and will not be. Facts: those below.
+    """A task or call did not start within its `queue_timeout_s`, and will never start. Facts: those below.
 
     `waited_for` says what kept it; `stack` is where a worker was that had it in its queue, if one had.
     """
 
-    default = "The task was not begun within its queue_timeout_s."
+    default = "The task did not start within its queue_timeout_s."
     function_name: str | None = None
     queue_timeout_s: float | None = None
     attempt: int | None = None

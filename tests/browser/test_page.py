@@ -168,7 +168,7 @@ def _reading(page: Browser, task: str) -> None:
     page.await_text("time.sleep", "[data-stacks]")
     picture(page, "stacks")
     page.open("/debugger")
-    page.await_text("No task stands", "[data-paused]")
+    page.await_text("No task is paused", "[data-paused]")
     page.open("/profiles")
     page.await_text("None yet", "[data-profiles]")
     page.open("/doctor")
@@ -220,7 +220,7 @@ def test_an_empty_session_says_so_and_a_lost_server_is_told(leak_check: Path) ->
             for view, text in (
                 ("/tasks", "No task yet"),
                 ("/actors", "No actor yet"),
-                ("/objects", "Nobody holds"),
+                ("/objects", "No process holds"),
                 ("/timeline", "No task has ended yet"),
                 ("/charts", "None. A program makes them"),
                 ("/why", "No trouble is found"),

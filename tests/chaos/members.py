@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from sundog import config
-from sundog.engines import members, sessions
+from sundog.engines import capacity, members, sessions
 from sundog.store import places
 from sundog.wire.requests import DrainNode
 from tests.chaos.acts import Acts
@@ -61,7 +61,7 @@ class Members:
         """One more node."""
         self._acts.log(f"{MEMBER} joins")
         settings = config.load({})
-        totals = sessions.node_resources(_CPUS, 0, {}, _STORE_BYTES, settings)
+        totals = capacity.node_resources(_CPUS, 0, {}, _STORE_BYTES, settings)
         totals.pop("node:__internal_head__", None)
         self._alive.append(members.start_member(self._info, totals, {}, settings))
         return True

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -61,6 +62,15 @@ class FakeSessions:
             return self.tasks, []
         assert question == Status()
         return self.answer
+
+
+def session_folder(parent: Path) -> Path:
+    """The folder of a session that has ended, without records."""
+    folder = parent / "session_2026-01-02_03-04-05_1_aaaa"
+    (folder / "rings").mkdir(parents=True)
+    folder.chmod(0o700)
+    (folder / ".sundog").symlink_to(folder.name)
+    return folder
 
 
 @pytest.fixture

@@ -89,8 +89,8 @@ def test_an_exception_needs_no_place(session: FakeSession, sundog: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "say where: FILE:LINE, or --on-exception CLASS"),
-        (("f.py",), "say where: FILE:LINE, or --on-exception CLASS"),
+        ((), "give a place: FILE:LINE, or --on-exception CLASS"),
+        (("f.py",), "give a place: FILE:LINE, or --on-exception CLASS"),
         (("f.py:3", "--when", "x >"), "is not an expression"),
         (("f.py:3", "--when", "x = 3"), "is not an expression"),
         (("--on-exception", "not a name"), "takes the name of a class"),
@@ -126,9 +126,8 @@ def test_breakpoints_are_listed_a_line_each(session: FakeSession, sundog: Run) -
 
 
 def test_a_file_that_is_not_here_is_told_of(session: FakeSession, sundog: Run) -> None:
-    assert (
-        "There is no nosuch.py in this folder: it is met in any file" in sundog("break", "nosuch.py:3").output
-    )
+    output = sundog("break", "nosuch.py:3").output
+    assert "There is no nosuch.py in this folder: the breakpoint holds in every file" in output
 
 
 @pytest.mark.parametrize("cell", ["In[6]", "<ipython-input-6-066dca5cfbf4>", "/tmp/ipykernel_71/2204.py"])

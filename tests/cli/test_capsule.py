@@ -106,7 +106,10 @@ def test_a_question_that_nobody_answers_runs_nothing(folder: Path, sundog: Run) 
     put(folder, 1)
     done = sundog("capsule", "open", str(folder / "1.capsule"))
     assert done.exit_code == 1
-    assert "nobody answered, so nothing was run. Without a question: --yes" in done.output
+    assert (
+        "the question was not answered, so nothing was run. To run without the question, add --yes"
+        in done.output
+    )
 
 
 def test_an_exported_capsule_is_for_its_owner_alone(folder: Path, sundog: Run, tmp_path: Path) -> None:

@@ -38,5 +38,5 @@ def test_capture_ends_for_one_function_or_for_all(session: FakeSession, sundog: 
 
 def test_without_a_function_the_command_says_what_is_missing(session: FakeSession, sundog: Run) -> None:
     done = sundog("capture")
-    assert done.exit_code == 2 and "say which function: its name, or Class.method." in done.output
+    assert done.exit_code == 2 and "give the name of a function, or Class.method." in done.output
     assert session.asked == []

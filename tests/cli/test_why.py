@@ -8,16 +8,14 @@ import pytest
 from click.testing import Result
 
 from sundog import events
+from tests.cli.conftest import session_folder
 
 Sundog = Callable[..., Result]
 
 
 @pytest.fixture
 def ended(leak_check: Path) -> Path:
-    folder = leak_check / "session_2026-01-02_03-04-05_1_aaaa"
-    (folder / "rings").mkdir(parents=True)
-    folder.chmod(0o700)
-    (folder / ".sundog").symlink_to(folder.name)
+    folder = session_folder(leak_check)
     ring = events.Ring(str(folder / "rings" / f"{'cd' * 8}.ring"), 64, "worker")
     for number in range(3):
         flags = events.FAILED if number else 0

@@ -116,7 +116,7 @@ def test_an_actor_that_crashed_keeps_its_name_while_a_handle_is_held(ray: Module
     assert ray.get_actor("slot") == first
     assert cls.options(get_if_exists=True).remote() == first
     assert list_named_actors() == []
-    with pytest.raises(ActorAlreadyExistsError, match="is dead, but handles to it are held"):
+    with pytest.raises(ActorAlreadyExistsError, match="is dead, but a program still has handles to it"):
         cls.remote()
     del first
     await_true(lambda: can_be_made(cls), "the name to be free")

@@ -75,7 +75,7 @@ def test_a_program_of_another_protocol_is_refused_and_the_session_goes_on(
     with monkeypatch.context() as patched:
         patched.setattr(versions, "PROTOCOL", versions.PROTOCOL + 1)
         with pytest.raises(
-            RuntimeError, match=f"this program sundog .* .protocol {versions.PROTOCOL}.: they"
+            RuntimeError, match=f"this program sundog .* .protocol {versions.PROTOCOL}.: their messages"
         ):
             sundog.init(address=head.path)
     assert not sundog.is_initialized()

@@ -47,7 +47,7 @@ def test_a_lost_node_is_named_with_its_reason_and_what_ran_again(session: Opened
         story = explain(gatherer.find(trouble.id))
         assert story.subject == f"node {NODE}" and story.verdict.startswith("was lost")
         assert story.because[0] == "no heartbeat" and "make() 1 time" in story.because[-1]
-        assert any("from what others tell" in each for each in story.because)
+        assert any("from the records of other processes" in each for each in story.because)
         again = explain(gatherer.find((DRIVER + bytes(8)).hex()))
         assert any(
             f"attempt 0 ran on node {NODE[:8]}, which was lost (no heartbeat)" in each

@@ -28,7 +28,12 @@ def told(story: Story) -> str:
 
 MEMORY = {"used_bytes": 9e9, "total_bytes": 10e9}
 OOM = ProcessEnd(
-    "cd" * 8, 41, "NODE_OUT_OF_MEMORY", "it was ended: memory.", last_line="a.py:9 in f", facts=MEMORY
+    "cd" * 8,
+    41,
+    "NODE_OUT_OF_MEMORY",
+    "it was ended because memory ran out.",
+    last_line="a.py:9 in f",
+    facts=MEMORY,
 )
 
 
@@ -69,7 +74,7 @@ def test_a_straggler_is_one_against_its_like() -> None:
     usual = Usual(50, 0.1, 0.2)
     assert "it is a straggler: 50 calls" in told(explain(task("RUNNING", start_s=95.0, usual=usual)))
     assert "that is usual" in told(explain(task("RUNNING", start_s=99.9, usual=usual)))
-    assert "not known" in told(explain(task("RUNNING", start_s=95.0)))
+    assert "no usual time" in told(explain(task("RUNNING", start_s=95.0)))
 
 
 def test_a_slow_task_is_told_by_phase() -> None:
@@ -109,7 +114,7 @@ def test_a_task_killed_for_memory_has_the_evidence_and_every_attempt() -> None:
     story = explain(task("FAILED", attempts=attempts))
     text = told(story)
     assert "it ran 2 times" in text and "attempt 0 ended after 2 s: OUT_OF_MEMORY" in text
-    assert "its process (pid 41) ended under it" in text and "memory stood at 9.0 of 10.0 GB" in text
+    assert "its process (pid 41) ended while it ran" in text and "memory stood at 9.0 of 10.0 GB" in text
     assert "last seen at a.py:9 in f" in text and "memory=" in story.next[0]
 
 
@@ -136,7 +141,7 @@ def test_actors_processes_objects_and_jobs() -> None:
     assert told(explain(put)) == "was put by the driver with pid 3, 8.0 MB | it was put at a.py:1"
     assert "not in the records" in told(explain(ObjectFacts("ab" * 20)))
     job = JobFacts("01000000", "RUNNING", "x.py", 3, 10.0, counts={"FAILED": 2}, worst=task("FAILED"))
-    assert "2 FAILED" in told(explain(job)) and "nothing more was recorded" in told(explain(job))
+    assert "2 FAILED" in told(explain(job)) and "nothing else about this task" in told(explain(job))
 
 
 def test_a_task_that_ran_when_its_driver_was_killed_tells_of_that() -> None:

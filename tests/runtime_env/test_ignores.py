@@ -20,7 +20,7 @@ def left_out(path: str, *patterns: str) -> bool:
 
 @pytest.mark.parametrize("pattern", ["a[z-a]b", "foo\\", "!"])
 def test_an_exclude_that_is_no_pattern_is_refused_in_one_sentence(pattern: str) -> None:
-    told = r"runtime_env\['excludes'\] has the pattern .*, which is no pattern"
+    told = r"runtime_env\['excludes'\] has the pattern .*, which is not a pattern"
     with pytest.raises(ValueError, match=told) as caught:
         RuntimeEnv(excludes=["*.py", pattern])
     assert repr(pattern) in str(caught.value) and "\n" not in str(caught.value)

@@ -99,7 +99,7 @@ def test_results_refuses_to_block_an_event_loop_and_names_the_way_out() -> None:
 
 def test_a_time_limit_below_zero_is_refused() -> None:
     response = broadcast(FakeRouter(FakeReplica("a")))
-    with pytest.raises(ValueError, match="from 0 on, not -1"):
+    with pytest.raises(ValueError, match="0 or more, not -1"):
         response.results(timeout_s=-1)
-    with pytest.raises(ValueError, match="from 0 on, not -1"):
+    with pytest.raises(ValueError, match="0 or more, not -1"):
         asyncio.run(response.results_async(timeout_s=-1))

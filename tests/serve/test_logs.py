@@ -70,7 +70,7 @@ def test_a_folder_that_cannot_be_made_costs_the_file_only(
 ) -> None:
     (tmp_path / "file").touch()
     assert configure("replica", "r", str(tmp_path / "file" / "logs"), LoggingConfig()) == ""
-    assert "goes on without that file" in capsys.readouterr().err
+    assert "continues without that file" in capsys.readouterr().err
 
 
 def test_a_log_in_a_shared_folder_follows_no_link_that_is_there_before_it(
@@ -82,7 +82,7 @@ def test_a_log_in_a_shared_folder_follows_no_link_that_is_there_before_it(
     assert configure("replica", "r", "", LoggingConfig(logs_dir=str(tmp_path))) == ""
     logging.getLogger(LOGGER).warning("priced")
     said = capsys.readouterr().err
-    assert "it is a link. It goes on without that file." in said and "priced" in said
+    assert "it is a link. It continues without that file." in said and "priced" in said
     assert precious.read_text() == "precious"
 
 

@@ -20,7 +20,7 @@ _EXAMPLES = rows.examples(
 
 @click.command(
     "get",
-    short_help="Show one task, actor or object with all that is known of it.",
+    short_help="Show all that is known about one task, actor or object.",
     epilog=_EXAMPLES,
 )
 @rows.resource_argument(_KNOWN)
@@ -32,7 +32,7 @@ _EXAMPLES = rows.examples(
 def command(
     resource: str, id_: str, form: str, timeout: int, address: str | None, session: str | None
 ) -> int:
-    """Show one task, actor or object with all that is known of it; of a retried task each attempt."""
+    """Show all that is known about one task, actor or object. A retried task is shown attempt by attempt."""
     from sundog.util import state
 
     address = address_of(session, address)

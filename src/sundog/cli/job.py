@@ -171,7 +171,7 @@ def submit(
 @_verify
 @style_flags
 def status(job_id: str, address: str | None) -> int:
-    """Show where a job is in its life."""
+    """Show the state of a job."""
     client = _client(address)
     found = _asked(lambda: client.get_job_info(job_id))
     click.echo(_line(found))
@@ -204,7 +204,7 @@ def logs(job_id: str, follow: bool, address: str | None) -> int:
 @_verify
 @style_flags
 def records(job_id: str, file: str | None, address: str | None) -> int:
-    """Bring the records of a job on a Ray cluster to this machine; every command opens the file with --session."""
+    """Copy the records of a job on a Ray cluster into a file here; every command reads it with --session FILE."""
     client = _client(address)
     data = _asked(lambda: client.get_job_records(job_id))
     path = file or f"{job_id}.sundog"
@@ -264,7 +264,7 @@ def list_(form: str, address: str | None) -> int:
 @_verify
 @style_flags
 def delete(job_id: str, address: str | None) -> int:
-    """Forget a job that has ended, and what it printed."""
+    """Delete a job that has ended, and its output."""
     client = _client(address)
     _asked(lambda: client.delete_job(job_id))
     click.echo(f"Job {job_id} is deleted.")
@@ -349,7 +349,7 @@ def _follow(client: "JobSubmissionClient", job_id: str) -> int:
             sys.stdout.write(text)
             sys.stdout.flush()
     except KeyboardInterrupt:
-        click.echo(f"\nThe job goes on. Stop it: sundog job stop {job_id}", err=True)
+        click.echo(f"\nThe job continues. Stop it: sundog job stop {job_id}", err=True)
         return exits.INTERRUPTED
     except RuntimeError as error:
         raise exits.CommandError(str(error)) from None

@@ -19,7 +19,7 @@ _EXAMPLES = rows.examples(
 
 @click.command(
     "list",
-    short_help="List tasks, actors, objects and whatever else a session has.",
+    short_help="List tasks, actors, objects and everything else that a session has.",
     epilog=_EXAMPLES,
 )
 @rows.resource_argument()
@@ -47,7 +47,7 @@ def command(
     address: str | None,
     session: str | None,
 ) -> int:
-    """List tasks, actors, objects and everything else that a session has, a row each."""
+    """List tasks, actors, objects and everything else that a session has: one row each."""
     from sundog.util import state
 
     address = address_of(session, address)

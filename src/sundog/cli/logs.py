@@ -92,8 +92,9 @@ def command(
 ) -> int:
     """Show what the processes of a session printed.
 
-    Without an argument, or with a pattern, the files are listed; one file is shown. After a kind comes whose log is
-    wanted: a task's id, an actor's id or name, a worker's pid, a job's id.
+    Without an argument the files are listed; with a pattern, the files whose names match it. If only one file matches,
+    its content is shown. After a kind (task, actor, worker, job) give an id; for an actor also its name, for a
+    worker its pid.
     """
     chosen = opened(session or address)
     kind, wanted = _meaning(what, options)

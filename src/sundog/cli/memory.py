@@ -222,7 +222,7 @@ def _show_stats(picture: "MemoryPicture", units: str | None) -> None:
     if picture.silent:
         pids = ", ".join(map(str, picture.silent))
         click.echo(
-            f"These processes did not answer, so what they hold is not here: {pids}. See: sundog stack"
+            f"These processes did not answer, so their references are missing here: {pids}. See: sundog stack"
         )
 
 

@@ -368,7 +368,7 @@ def show_profile(profile: "Profile") -> str:
         click.echo(f"\nFlame graph: {page}\nFor speedscope.app: {profile.folder}/speedscope.json")
     for part in profile.parts:
         if part.memory is not None and part.memory.file:
-            click.echo(f"Closer: memray flamegraph {profile.folder}/{part.memory.file}")
+            click.echo(f"In detail: memray flamegraph {profile.folder}/{part.memory.file}")
     return page
 
 

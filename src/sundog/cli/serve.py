@@ -104,7 +104,10 @@ def run(
     port: int | None,
     address: str | None,
 ) -> int:
-    """Run an application (module:name) or a config file (YAML); further arguments KEY=VALUE are for its builder."""
+    """Run an application (module:name) or a config file (YAML).
+
+    Further arguments KEY=VALUE are for the builder of the application.
+    """
     import sundog
     from sundog import serve
 
@@ -158,7 +161,7 @@ def _pair(text: str) -> tuple[str, str]:
 @click.option("--wait/--no-wait", default=False, help="Wait until the applications run.")
 @_address
 def deploy(config_file: str, canary: str | None, wait: bool, address: str | None) -> int:
-    """Run what a config file says; what runs already is updated replica by replica."""
+    """Deploy the applications of a config file. Running applications are updated replica by replica."""
     from sundog.serve import operations
 
     config = _load(config_file)
@@ -176,7 +179,7 @@ def deploy(config_file: str, canary: str | None, wait: bool, address: str | None
 @click.option("--name", default=None, help="One application only.")
 @_address
 def status(name: str | None, address: str | None) -> int:
-    """Show how the applications are."""
+    """Show the state of the applications."""
     from sundog import serve
 
     _join(address)
@@ -266,7 +269,10 @@ def build(import_paths: tuple[str, ...], app_dir: str, output_path: str | None) 
 )
 @_address
 def rollback(name: str, revision: int | None, address: str | None) -> int:
-    """Return an application to the revision before, or to another one."""
+    """Return an application to an earlier revision.
+
+    Without --revision this is the previous one.
+    """
     from sundog.serve import operations
 
     _join(address)
@@ -279,7 +285,7 @@ def rollback(name: str, revision: int | None, address: str | None) -> int:
 @click.argument("name", default="default")
 @_address
 def promote(name: str, address: str | None) -> int:
-    """Let the canary of an application take over."""
+    """Make the canary of an application its only version."""
     from sundog.serve import operations
 
     _join(address)
@@ -292,7 +298,7 @@ def promote(name: str, address: str | None) -> int:
 @click.argument("name", default="default")
 @_address
 def history(name: str, address: str | None) -> int:
-    """Show what was deployed when."""
+    """List the revisions of an application, with their times."""
     from sundog.serve import operations
 
     _join(address)

@@ -74,7 +74,7 @@ def opened_live(session: str | None) -> "Opened":
 
         if has_desk(found.path):
             raise exits.UnfitSession(
-                f"the session {found.name} is a job on a Ray cluster, and this command asks processes of sundog. "
+                f"the session {found.name} is a job on a Ray cluster, and this command needs processes of sundog. "
                 f"Ray's own commands tell of its processes and objects: ray status, ray memory. "
                 f"Of its tasks: sundog list tasks --session {found.name}"
             )

@@ -22,13 +22,13 @@ _READS = frozenset(
 )
 
 
-@click.command("sql", short_help="Ask the records of a session in SQL.", epilog=_EXAMPLES)
+@click.command("sql", short_help="Query the records of a session with SQL.", epilog=_EXAMPLES)
 @click.argument("question", required=False)
 @click.option("--tables", is_flag=True, help="Only show the views and tables with their columns.")
 @session_option
 @rows.format_option(default="a table")
 def command(question: str | None, tables: bool, session: str | None, form: str) -> int:
-    """Ask the records of a session in SQL. The session and its records stay as they are."""
+    """Query the records of a session with SQL. A query changes neither the session nor its records."""
     from sundog.cli.progress import bar
     from sundog.observe.index import open_index
 

@@ -192,7 +192,7 @@ def _no_such(chosen: "Opened", target: str) -> str:
             if row["task_id"].startswith(target):
                 return f"task {shown} does not run now: it is {row['state']}. See: sundog get tasks {row['task_id']}"
     return (
-        f"{shown!r} is no pid, worker, actor, class of an actor, task or function that runs in this session. "
+        f"{shown!r} is not a pid, worker, actor, class of an actor, task or function that runs in this session. "
         "See: sundog list workers"
     )
 

@@ -36,24 +36,30 @@ class _Stop(BaseException):
     """SIGTERM or Ctrl-C while blocking: not an Exception, so nothing on the way mistakes it for a failure."""
 
 
+def _json_object(text: str, like: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise click.BadParameter(f"not JSON ({error}). Write it like: '{like}'") from error
+    if not isinstance(found, dict):
+        raise click.BadParameter(f"a JSON object is needed, like '{like}', not {text}")
+    return found
+
+
 def parse_resources(_ctx: click.Context, _option: click.Parameter, text: str | None) -> dict[str, float]:
     """`--resources '{"disk": 2}'` as amounts by name."""
     if text is None:
         return {}
-    try:
-        amounts = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise click.BadParameter(f"not JSON ({error}). Write it like: '{{\"disk\": 2}}'") from error
-    if not isinstance(amounts, dict):
-        raise click.BadParameter(f"a JSON object is needed, like '{{\"disk\": 2}}', not {text}")
-    for name, amount in amounts.items():
+    amounts: dict[str, float] = {}
+    for name, amount in _json_object(text, '{"disk": 2}').items():
         if isinstance(amount, bool) or not isinstance(amount, int | float):
             raise click.BadParameter(f"the amount of {name!r} must be a number, not {amount!r}")
         if amount < 0 or not math.isfinite(amount):
             raise click.BadParameter(f"the amount of {name!r} must be zero or more, not {amount}")
         if name in ("CPU", "GPU"):
             raise click.BadParameter(f"{name} has its own option: --num-{name.lower()}s {amount}")
-    return {name: float(amount) for name, amount in amounts.items()}
+        amounts[name] = float(amount)
+    return amounts
 
 
 def parse_labels(_ctx: click.Context, _option: click.Parameter, text: str | None) -> dict[str, str]:
@@ -87,13 +93,7 @@ def describe(info: "SessionInfo") -> str:
 
 def parse_settings(_ctx: click.Context, _option: click.Parameter, text: str | None) -> dict[str, object]:
     """`--system-config '{"memory_usage_threshold": 0.9}'` as settings by name; their values are checked later."""
-    try:
-        settings = json.loads(text or "{}")
-    except json.JSONDecodeError as error:
-        raise click.BadParameter(f"not JSON ({error}). Write it like: '{{\"spin_us\": 0}}'") from error
-    if not isinstance(settings, dict):
-        raise click.BadParameter(f"a JSON object is needed, like '{{\"spin_us\": 0}}', not {text}")
-    return settings
+    return _json_object(text or "{}", '{"spin_us": 0}')
 
 
 def describe_other(other: "SessionInfo") -> str:
@@ -165,7 +165,7 @@ def _add_node(
 ) -> int:
     """Start one more node of a session of this machine."""
     from sundog import config as config_module
-    from sundog.engines import members, sessions
+    from sundog.engines import capacity, members, sessions
 
     try:
         info = sessions.resolve(address, temp_dir)
@@ -174,7 +174,7 @@ def _add_node(
             f"{error} A node joins a session of its own machine, not one of another machine."
         ) from None
     config = config_module.load(settings)
-    totals = sessions.node_resources(
+    totals = capacity.node_resources(
         wanted.num_cpus, wanted.num_gpus, wanted.resources, wanted.store_bytes, config
     )
     totals.pop("node:__internal_head__", None)

@@ -21,9 +21,7 @@ _EXAMPLES = rows.examples(
 )
 
 
-@click.command(
-    "timeline", short_help="Write what ran when, for a trace viewer or as a page.", epilog=_EXAMPLES
-)
+@click.command("timeline", short_help="Write a timeline, for a trace viewer or as a page.", epilog=_EXAMPLES)
 @click.option(
     "-o",
     "--output",
@@ -55,7 +53,7 @@ def command(
     session: str | None,
     form: str,
 ) -> int:
-    """Write what ran when: tasks, gets, puts and waits, spills, ends of processes, and how busy the machine was."""
+    """Write a timeline of tasks, gets, puts and waits, spills, ends of processes, and how busy the machine was."""
     from sundog.cli.progress import bar
     from sundog.observe import unended
     from sundog.observe.index import opened as opened_index

@@ -171,7 +171,7 @@ class Top(App[None]):
     def action_pause(self) -> None:
         """Stop looking, or continue."""
         self.paused = not self.paused
-        self.notify("paused" if self.paused else "goes on")
+        self.notify("paused" if self.paused else "continued")
 
     def action_close(self) -> None:
         """Close the pane."""

@@ -24,12 +24,12 @@ _EXAMPLES = rows.examples(
 )
 
 
-@click.command("why", short_help="Say why something waits, is slow, failed or died.", epilog=_EXAMPLES)
+@click.command("why", short_help="Explain why something waits, is slow, failed or died.", epilog=_EXAMPLES)
 @click.argument("what", required=False, metavar="[ID|PID|NAME]")
 @session_option
 @rows.format_option(default="a few lines")
 def command(what: str | None, session: str | None, form: str) -> int:
-    """Say why something waits, is slow, failed or died: one chain down to the first cause, and what to do next."""
+    """Explain why something waits, is slow, failed or died: one chain down to the first cause, and what to do next."""
     from sundog.cli.progress import bar
     from sundog.observe import troubles
     from sundog.observe.index import opened as opened_index

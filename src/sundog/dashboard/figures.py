@@ -290,7 +290,7 @@ def one(name: str, help_: str, value: float, kind: str = "gauge") -> MetricFamil
 def _session(look: SessionLook) -> list[MetricFamily]:
     found = [
         one("sundog_up", "1 while the node of the session runs", float(look.is_live)),
-        one("sundog_scrape_seconds", "How long it took to gather all of this", look.seconds),
+        one("sundog_scrape_seconds", "Time that gathering these figures took", look.seconds),
     ]
     if look.status:
         found.append(
@@ -344,14 +344,18 @@ def _store(look: SessionLook, facts: FactTail) -> list[MetricFamily]:
             one("sundog_store_limit_bytes", "Limit of the object store", store["limit_bytes"]),
             one("sundog_store_objects", "Segments in shared memory", store["segments"]),
             one("sundog_spilled_bytes", "Objects on disk or at a URL now", store["spilled_bytes"]),
-            one("sundog_spilled_objects", "The same, how many", store["spilled_objects"]),
+            one(
+                "sundog_spilled_objects",
+                "Number of objects on disk or at a URL now",
+                store["spilled_objects"],
+            ),
         ]
     return [
         *found,
         one("sundog_spill_bytes", "Bytes spilled so far", facts.spilled_bytes, "counter"),
-        one("sundog_spill_seconds", "Time spent on it", facts.spill_s, "counter"),
+        one("sundog_spill_seconds", "Time spent on spilling", facts.spill_s, "counter"),
         one("sundog_restore_bytes", "Bytes brought back so far", facts.restored_bytes, "counter"),
-        one("sundog_restore_seconds", "Time spent on it", facts.restore_s, "counter"),
+        one("sundog_restore_seconds", "Time spent on restoring", facts.restore_s, "counter"),
     ]
 
 

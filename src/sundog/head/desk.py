@@ -69,7 +69,7 @@ class HeadDesk:
             try:
                 busy = await self.blocking(self.jobs.tick)
             except OSError as error:
-                print(f"jobs cannot be looked after now: {error}", flush=True)
+                print(f"the queue of jobs cannot be served now: {error}", flush=True)
                 busy = True
             if busy:
                 await asyncio.sleep(_JOBS_LOOK_S)

@@ -130,7 +130,7 @@ class StateRoutes:
     async def list_logs(self, request: Request) -> Response:
         query = request.query_params
         if not query.get("node_id") and not query.get("node_ip"):
-            return reply(None, status=400, text="Say on which node: node_id or node_ip.")
+            return reply(None, status=400, text="Name the node: node_id or node_ip.")
         try:
             found = await self.desk.blocking(
                 logs.list_logs,

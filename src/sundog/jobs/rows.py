@@ -168,7 +168,7 @@ def ending(
         text = f"The kernel killed it (SIGKILL): the job used more than its limit of {limit}."
         return "FAILED", text, error, status
     if name == "SIGKILL" and oom_kills:
-        return "FAILED", "The kernel killed it for want of memory (SIGKILL).", error, status
+        return "FAILED", "The kernel killed it because memory ran out (SIGKILL).", error, status
     if name and status < 0:
         return "FAILED", f"The entrypoint was ended by {name}.{after}", error, status
     if name:

@@ -56,7 +56,7 @@ def ask(session_path: str, pid: int, process_id: str = "") -> ProcessStacks | Si
     if state in ("", "Z", "X"):
         return Silence("it has ended")
     if state in ("T", "t"):
-        return Silence(f"it is stopped; to let it go on: kill -CONT {pid}", stopped=True)
+        return Silence(f"it is stopped; to continue it: kill -CONT {pid}", stopped=True)
     path = f"{session_path}/{FILE}"
     if os.path.exists(mark(path, pid)):
         return Silence(f"it runs no Python now, and its program handles signal {int(SIGNAL)} itself")

@@ -42,7 +42,7 @@ class NodeFacts(Telling):
         ]
         if self.told:
             steps.append(
-                f"of these, known only from what others tell (no processor time, no memory): {self.told}"
+                f"of these, known only from the records of other processes (no processor time, no memory): {self.told}"
             )
         if self.again:
             steps.append(f"what ran again after its attempt there: {', '.join(self.again)}")

@@ -214,17 +214,17 @@ def _pending(facts: TaskFacts, depth: int = 0) -> tuple[str, ...]:
     if facts.state == "PENDING_ARGS_AVAIL":
         steps: list[str] = []
         for maker in facts.missing[:3]:
-            steps.append(f"its argument, the result of {maker.name}() {maker.task_id}, is not there")
+            steps.append(f"its argument, the result of {maker.name}() {maker.task_id}, is not ready")
             if depth < _CHAIN_MAX:
                 steps += _state_of(maker, depth + 1)
         steps += [
-            f"its argument {each} is not there: its owner has not said that it is"
+            f"its argument {each} is not ready: the owner of the object has not reported it"
             for each in facts.missing_puts
         ]
         more = len(facts.missing) - 3
         if more > 0:
             steps.append(f"{more} more arguments are missing")
-        return tuple(steps) or ("its arguments are not there; which of them is not known",)
+        return tuple(steps) or ("its arguments are not ready; the records do not tell which",)
     if facts.actor is not None:
         return _waits_for_actor(facts.actor)
     steps = []
@@ -249,7 +249,7 @@ def _state_of(maker: TaskFacts, depth: int) -> list[str]:
     if maker.state == "FAILED":
         return [f"{maker.name}() failed", *_failed(maker, depth)[0]]
     if maker.state == "FINISHED":
-        return [f"{maker.name}() has finished: its value is on its way"]
+        return [f"{maker.name}() has finished: its value is being sent"]
     return list(_pending(maker, depth))
 
 
@@ -277,7 +277,7 @@ def _running(facts: TaskFacts, depth: int = 0) -> tuple[str, ...]:
         else:
             steps.append(f"that is usual: {usual.count} calls took {_s(usual.mean_s)} on average")
     else:
-        steps.append(f"no other call of {facts.name}() has ended, so what is usual is not known")
+        steps.append(f"no other call of {facts.name}() has ended, so there is no usual time to compare with")
     if facts.blocked:
         steps.append(f"it waits itself: {facts.blocked}")
         if facts.awaits is not None and depth < _CHAIN_MAX:
@@ -303,7 +303,7 @@ def _slow(facts: TaskFacts) -> tuple[str, ...]:
             steps.append(f"it waited {_s(facts.blocked_s)} of that in get() and wait() for others")
         elif busy < 0.5:
             steps.append(
-                f"it used the processor for {_s(facts.cpu_s)} of that: for the rest it waited or slept"
+                f"it used the processor for {_s(facts.cpu_s)} of that: the other time it waited or slept"
             )
         else:
             steps.append(
@@ -343,14 +343,16 @@ def _failed(facts: TaskFacts, depth: int = 0) -> tuple[tuple[str, ...], tuple[st
         steps += [_attempt(each) for each in facts.attempts[:-1]]
     last = facts.attempts[-1] if facts.attempts else None
     if last is None:
-        return (*steps, "nothing more was recorded of it"), (f"sundog logs task {facts.task_id}",)
+        return (*steps, "the records have nothing else about this task"), (
+            f"sundog logs task {facts.task_id}",
+        )
     if last.end is not None and last.error_type in (
         "WORKER_DIED",
         "OUT_OF_MEMORY",
         "ACTOR_DIED",
         "ACTOR_UNAVAILABLE",
     ):
-        steps.append(f"its process (pid {last.end.pid}) ended under it: {_first(last.end.detail)}")
+        steps.append(f"its process (pid {last.end.pid}) ended while it ran: {_first(last.end.detail)}")
         steps += _evidence(last.end)
         return tuple(steps), _next_of_end(last.end, facts.task_id)
     if facts.actor is not None and last.error_type in ("ACTOR_DIED", "ACTOR_UNAVAILABLE"):

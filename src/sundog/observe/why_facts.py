@@ -542,7 +542,7 @@ class Gatherer:
         end = (row.get("end_time") or self.now * 1000) / 1000
         pid = int((row.get("driver_info") or {}).get("pid") or 0)
         ended = row["status"] == "RUNNING" and not self.is_running
-        message = "its driver did not leave the session in good order" if ended else ""
+        message = "its driver ended without leaving the session" if ended else ""
         worst = self.task(failed) if failed else None
         status = "ended" if ended else row["status"]
         if job_id in unended.killed_jobs(self.index):

@@ -1,8 +1,8 @@
 """Samples with the frames of C code, by py-spy: one py-spy process beside each process that is looked at.
 
 Owns that process and the reading of its file. py-spy stops the process for each look, so this costs more than our own
-sampler; the processor time that it used is told as what the looks took. py-spy is an extra (`pip install
-'sundog[profile]'`); where the kernel does not let it look (ptrace), that is told and there is no profile of that
+sampler; its processor time is reported as the cost of the looks. py-spy is an extra (`pip install
+'sundog[profile]'`). Where the kernel forbids it to look (ptrace), the user is told, and there is no profile of that
 process. Runs in any process; started and stopped by any thread.
 """
 

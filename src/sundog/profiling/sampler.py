@@ -2,7 +2,7 @@
 
 Owns one thread, `sundog-profile`, that looks at all Python frames `rate_hz` times a second. In "wall" mode a look
 counts the time since the last one; in "cpu" mode the processor time that the thread has used since (asked of the
-kernel, so time in C code that does not let others run is counted too). The time that the looks themselves take is
+kernel, so time in C code that holds the interpreter lock counts too). The time that the looks themselves take is
 measured. Frames of sundog below the user's are left out, but for the verb that was called. Any process; started and
 stopped by any thread.
 """

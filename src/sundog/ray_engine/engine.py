@@ -261,7 +261,7 @@ class RayEngine:
         self.ray.actor.exit_actor()
         raise SystemExit(0)
 
-    # ------------------------------------------------------------------ the rest
+    # ------------------------------------------------------------------ ends and facts
     def key_values(self, verb: str, *args: object, **kwargs: object) -> object:
         """A function of `ray.experimental.internal_kv`."""
         table = import_module("ray.experimental.internal_kv")

@@ -190,7 +190,7 @@ class Gathering:
             except Exception as error:
                 if node not in self.others():
                     continue  # the process is gone
-                notices.warn(f"Node {node[:8]} did not tell what is left there: {type(error).__name__}.")
+                notices.warn(f"Node {node[:8]} did not send its last records: {type(error).__name__}.")
                 continue
             self._keep(capsules)
             profiles.keep(self.path, node, measured)
@@ -233,6 +233,6 @@ class Gathering:
         self.ray.kill(self.home)
         if added:
             notices.warn(
-                f"{added} rows of the timeline are what Ray tells: their own records were lost with a process or node."
+                f"{added} rows of the timeline come from Ray: sundog's own records were lost with a process or node."
             )
         trust.remove(self.folder_of(self.identity.node))

@@ -47,7 +47,7 @@ def _errors(theirs: ModuleType) -> None:
         for method in _KEPT:
             if method not in vars(their) and hasattr(their, method):
                 setattr(their, method, getattr(their, method))
-    # sundog's is a property without storage; Ray sets it in its constructors.
+    # In sundog's class `error_msg` is a property without storage; Ray's constructors assign it.
     theirs.RayActorError.error_msg = ""
     for their, our in pairs:
         bases = tuple(our if base.__module__ == "builtins" else base for base in their.__bases__)

@@ -221,7 +221,7 @@ class ClusterChronicle:
         return added
 
     def _named(self, source: RecordSource, name: str) -> int:
-        """The number of a name of a process that cannot give it one any more."""
+        """The number of a name in the records of a process that has ended, which cannot number the name itself."""
         for number, (text, code) in source.names.items():
             if text == name and not code.startswith("@"):
                 return number
@@ -236,7 +236,7 @@ class ClusterChronicle:
         return number
 
     def finish(self) -> None:
-        """No more comes in: what waits goes as it is."""
+        """No more records come: write the waiting events as they are."""
         self.write_all(self.matches.give_up())
         self._write_notes(everything=True)
         self._writer.close()
@@ -293,7 +293,7 @@ def unfinished_row(unique: bytes, each: Submission) -> JsonObject:
         "resources": {},
         "pg": "",
         "submit_s": each.submit_s,
-        # or it runs: then the task that its process began last is this one
+        # it may run already: then it is the task that its process began last
         "state": "PENDING_NODE_ASSIGNMENT",
         "missing": [],
     }
@@ -453,7 +453,7 @@ class Home:
             return demand.standing(self._watch, self._dead, facts)
 
     def unfinished(self) -> list[JsonObject]:
-        """The tasks that were submitted and of which no run has ended, as an owner tells of its own."""
+        """The submitted tasks of which no run has ended, in the form in which an owner reports its tasks."""
         with self._lock:
             found = itertools.islice(self._chronicle.matches.unfinished().items(), _UNFINISHED_MAX)
             return [unfinished_row(unique, each) for unique, each in found]

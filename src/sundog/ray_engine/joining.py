@@ -146,8 +146,8 @@ def enter_worker() -> None:
 def leave(engine: RayEngine) -> None:
     """Bring the last records home, and leave the cluster; a second thread that does so finds nothing left to do.
 
-    The engine stays this process's until Ray is left: a thread that comes meanwhile is told so, and does not take the
-    connection for one that has no engine yet.
+    The process keeps this engine until it has left Ray: a thread that calls a verb meanwhile gets an error, instead of
+    attaching to the connection as if the process had no engine yet.
     """
     with _leaving:
         if engine.is_left:
@@ -157,7 +157,7 @@ def leave(engine: RayEngine) -> None:
     try:
         if engine.is_driver and not engine.waits.end(engine.ray):
             notices.warn(
-                "Another thread is still in get() or wait(): Ray may end this process when it lets go."
+                "Another thread is still in get() or wait(): Ray may end this process when that wait ends."
             )
         if engine.gathering is not None:
             engine.gathering.stop()

@@ -88,7 +88,7 @@ class Matches:
         return {unique: found for unique, found in self.known.items() if not found.ended}
 
     def give_up(self) -> list[Out]:
-        """The events that still wait: their submission was never told, so they go without."""
+        """The events that still wait for the report of their submission: they are written without it."""
         left = [out for outs in self._waiting.values() for out in outs]
         self._waiting.clear()
         return [

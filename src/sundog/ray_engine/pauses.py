@@ -34,7 +34,7 @@ class Prompt(pdb.Pdb):
     """A pdb whose prompt is at the other end of a socket."""
 
     def __init__(self, sock: socket.socket, lines: IO[str]) -> None:
-        # Two files: a file for both directions loses what it has read ahead when it is written to.
+        # Two files: one file object for both directions would lose the input that it has read ahead when it writes.
         super().__init__(stdin=lines, stdout=sock.makefile("w"), nosigint=True)
         self.use_rawinput = False
         self.sock = sock  # kept: a finaliser that runs during the return would be traced
@@ -102,7 +102,7 @@ def _await_client(frame: FrameType, why: str) -> Prompt:
 
 
 def _await_token(server: socket.socket, token: str) -> socket.socket:
-    """Wait for the first connection that shows the token in its first line, however many others there are."""
+    """Wait for the first connection that shows the token in its first line; all other connections are ignored."""
     server.setblocking(False)
     callers: dict[int, socket.socket] = {}
     try:

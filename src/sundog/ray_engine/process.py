@@ -138,7 +138,7 @@ class ClusterProcess:
 
     # ------------------------------------------------------------------ running
     def current_task(self) -> tuple[bytes, int]:
-        """The task that runs in this thread, its owner left out, and which attempt it is."""
+        """The id of the task that runs in this thread, without the part of its owner; and the number of the attempt."""
         core = self._core
         task = unique_of(core.get_current_task_id().binary())
         return _NOBODY + task, core.get_current_task_attempt_number()
@@ -184,7 +184,7 @@ class ClusterProcess:
 
     # ------------------------------------------------------------------ submitting
     def submitted(self, refs: object, name: str, submit_s: float, args: tuple[object, ...] = ()) -> None:
-        """Note that a task or call was submitted here, and how large what it takes along by value is."""
+        """Note that a task or call was submitted here, and how many bytes of arguments it carries by value."""
         ref = refs
         if type(refs) is not self._ref_type:  # several results, or a generator
             ref = refs[0] if type(refs) is list and refs else refs

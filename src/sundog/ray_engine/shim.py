@@ -1,9 +1,9 @@
 """What Ray runs instead of the user's function or method: the same, with its start and end noted.
 
-A shim is a function of the same kind (plain, generator, coroutine, asynchronous generator), for Ray goes by that; it
-has no `__wrapped__`, for Ray looks behind it. The function comes to Ray's workers by pickle and names this module, so
-the first one that runs in a worker brings the worker to this engine. Owns the shims, the entry of a worker into this
-engine, and the bound on time. Runs in Ray's workers, in the threads and event loops of Ray.
+A shim is a function of the same kind (plain, generator, coroutine, asynchronous generator), for Ray asks for the kind;
+it has no `__wrapped__`, for Ray would follow that to the user's function. The function comes to Ray's workers by pickle
+and names this module, so the first shim that runs in a worker brings the worker to this engine. Owns the shims, the
+entry of a worker into this engine, and the bound on time. Runs in Ray's workers, in the threads and event loops of Ray.
 """
 
 from __future__ import annotations
@@ -324,7 +324,7 @@ def _dressed(shim: Users, function: Users, name: str) -> Users:
 
 
 class Submissions:
-    """Notes each call on its caller's side: Ray hands it its own way to call, and uses what it gets instead."""
+    """Notes each call in the caller's process: takes the function by which Ray calls, and returns one for Ray."""
 
     def __init__(self, name: str, users: Callable[[Invocation], Invocation] | None = None) -> None:
         self.name = name

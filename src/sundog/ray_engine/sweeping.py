@@ -17,7 +17,7 @@ from sundog.ray_engine.pushes import Push, process_of, read_push, rings_in
 def sweep(
     folder: str, known: dict[str, tuple[int, int]]
 ) -> tuple[list[Push], dict[str, bytes], profiles.Files]:
-    """What Home does not know of a node, the capsules of calls that failed, and what was profiled there."""
+    """The records of a node that Home does not have yet, the capsules of failed calls, and the profiles made there."""
     found = []
     for ring in rings_in(folder):
         push = read_push(ring, *known.get(process_of(ring), (0, 0)))

@@ -1,7 +1,7 @@
 """Gets and waits of a driver that are under way, so that `shutdown()` of another thread ends them first.
 
-Ray's own `shutdown()` frees what these threads wait in: they hang for ever then, or the process ends with a
-segmentation fault. What they wait for ends with the job anyway, so it is ended first: tasks are cancelled, actors that
+Ray's own `shutdown()` frees the memory that these threads wait in: they hang for ever then, or the process ends with a
+segmentation fault. The awaited tasks end with the job anyway, so they are ended first: tasks are cancelled, actors that
 belong to the job are killed. Owns the table of these calls. Runs in drivers: on any thread that gets or waits, and in
 the one that shuts down.
 """
@@ -63,7 +63,7 @@ class Waits:
         return found
 
     def end(self, ray: ModuleType) -> bool:
-        """End what other threads wait for, and await their return; whether all came back."""
+        """End the tasks that other threads wait for, until these threads return. Returns whether all did."""
         self._is_over = True
         mine = threading.get_ident()
         ended: set[object] = set()
@@ -134,7 +134,7 @@ def late(ray: ModuleType, refs: Any, timeout_s: float | None, error: Exception) 
         return error
     first = (pending or wanted)[0].hex()
     made = type(error)(
-        f"get() gave up after {timeout_s} s: {len(pending)} of {len(wanted)} objects were not ready, the first being "
+        f"get() timed out after {timeout_s} s: {len(pending)} of {len(wanted)} objects were not ready; the first is "
         f"{first}. Why: sundog why {first}"
     )
     vars(made).update(timeout_s=timeout_s, pending=[each.hex() for each in pending[:_PENDING_MAX]])

@@ -1,4 +1,4 @@
-"""Options of sundog in Ray's words: those that Ray has, those that the shim carries out, and those that are refused.
+"""Options of sundog in Ray's words: options that Ray has, that the shim carries out, or that are refused.
 
 Owns this division, and the translation of strategies. Runs in the process that decorates or calls.
 """

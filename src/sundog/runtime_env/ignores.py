@@ -107,9 +107,9 @@ def _rule(line: str) -> Rule | None:
                 return None
             return re.compile(quick(pattern.regex.pattern), pattern.regex.flags), pattern.include
         except re.error as exc:
-            raise ValueError(f"which is no pattern of a .gitignore: {exc.msg}") from None
+            raise ValueError(f"which is not a pattern of a .gitignore: {exc.msg}") from None
         except ValueError:
-            raise ValueError("which is no pattern of a .gitignore") from None
+            raise ValueError("which is not a pattern of a .gitignore") from None
 
 
 _STAR, _DIRS, _FRONT = "[^/]*", "(?:/.+)?", "(?:.+/)?"

@@ -374,7 +374,7 @@ class Applications:
                 yield (
                     f"Application '{plan.id.app_name}' waits: {starting} replica{'s' * (starting != 1)} of "
                     f"'{plan.id.name}' did not start for {LONG_S:.0f} s. Each asks for {each or 'no resource'}; the "
-                    "resources may be in use, or its constructor takes long. See: sundog status, sundog stack"
+                    "resources may be in use, or the constructor takes long. See: sundog status, sundog stack"
                 )
 
     async def wait_for_none(self) -> None:

@@ -58,7 +58,7 @@ class Autoscaler:
         self.loads: dict[DeploymentID, Load] = {}
 
     def report(self, process: str, deployment: DeploymentID, waiting: int, running: int) -> None:
-        """A process tells what waits there and what it has with replicas."""
+        """A process reports how many of its requests wait, and how many run in replicas."""
         load = self.loads.setdefault(deployment, Load())
         load.reports[process] = (time.time(), waiting, running)
 
@@ -146,7 +146,8 @@ class Autoscaler:
     ) -> int:
         """Keep a policy's state, and its wish within the bounds.
 
-        Factors and delays of the config hold for what a custom policy asks for; the default one has applied them.
+        Factors and delays of the config are applied to the wish of a custom policy; the default policy applies them
+        itself.
         """
         load = self.loads[plan.id]
         load.state = state or {}

@@ -201,7 +201,7 @@ class _Rules:
         self.set_size(size)
         self.set_wait(wait_s)
         if not isinstance(concurrent, int) or isinstance(concurrent, bool) or concurrent < 1:
-            raise ValueError(f"max_concurrent_batches takes a whole number from 1 on, not {concurrent!r}.")
+            raise ValueError(f"max_concurrent_batches takes a whole number of 1 or more, not {concurrent!r}.")
         if size_fn is not None and not callable(size_fn):
             raise TypeError(
                 f"batch_size_fn takes a function or None, not {size_fn!r} ({type(size_fn).__name__})."
@@ -214,9 +214,9 @@ class _Rules:
         if isinstance(size, float) and size.is_integer():
             size = int(size)
         if not isinstance(size, int) or isinstance(size, bool):
-            raise TypeError(f"max_batch_size takes a whole number from 1 on, not {size!r}.")
+            raise TypeError(f"max_batch_size takes a whole number of 1 or more, not {size!r}.")
         if size < 1:
-            raise ValueError(f"max_batch_size takes a whole number from 1 on, not {size!r}.")
+            raise ValueError(f"max_batch_size takes a whole number of 1 or more, not {size!r}.")
         self.max_batch_size = size
 
     def get_size(self) -> int:
@@ -230,9 +230,9 @@ class _Rules:
     def set_wait(self, wait_s: object) -> None:
         """Check and take the time."""
         if not isinstance(wait_s, (float, int)) or isinstance(wait_s, bool):
-            raise TypeError(f"batch_wait_timeout_s takes a number of seconds from 0 on, not {wait_s!r}.")
+            raise TypeError(f"batch_wait_timeout_s takes a number of seconds, 0 or more, not {wait_s!r}.")
         if wait_s < 0:
-            raise ValueError(f"batch_wait_timeout_s takes a number of seconds from 0 on, not {wait_s!r}.")
+            raise ValueError(f"batch_wait_timeout_s takes a number of seconds, 0 or more, not {wait_s!r}.")
         self.batch_wait_timeout_s = float(wait_s)
 
 
@@ -279,8 +279,8 @@ def _is_async(function: Callable[..., object]) -> bool:
 
 
 class _Batched:
-    """A batched function with its options. What is copied into replicas is this object, by its class: the queues and
-    contexts are those of the module there."""
+    """A batched function with its options. Replicas get a copy of this object, pickled by its class, and use the queues
+    and contexts of the module in their own process."""
 
     def __init__(self, function: Callable[..., object], rules: _Rules) -> None:
         self.function, self.rules = function, rules

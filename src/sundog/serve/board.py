@@ -60,7 +60,7 @@ class QueueBoard:
 
 
 def create(path: str) -> None:
-    """Make an empty file, readable by its owner only; one that is there is kept."""
+    """Make an empty file that only its owner can read; an existing file is kept."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if os.fstat(fd).st_size != SIZE:

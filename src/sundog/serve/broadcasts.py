@@ -101,7 +101,7 @@ class DeploymentBroadcastResponse:
 
 def _deadline(timeout_s: float | None) -> float | None:
     if timeout_s is not None and timeout_s < 0:
-        raise ValueError(f"timeout_s takes None or a number of seconds from 0 on, not {timeout_s!r}.")
+        raise ValueError(f"timeout_s takes None or a number of seconds, 0 or more, not {timeout_s!r}.")
     return None if timeout_s is None else time.monotonic() + timeout_s
 
 

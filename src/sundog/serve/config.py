@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     _Counted: TypeAlias = Callable[[], _T] | _T
     Metrics: TypeAlias = dict[str, dict[ReplicaID, _T]]  # by the name of the metric, and by replica
 
-# What a policy decides from, to what it wants and what it is given back at its next call.
+# From what a policy decides on, to the number of replicas it wants and the state that its next call gets.
 Policy: TypeAlias = Callable[..., tuple[Any, Any]]
 DEFAULT_POLICY = "sundog.serve.autoscaling_policy:default_autoscaling_policy"
 DEFAULT_ROUTER = "sundog.serve.request_router:PowerOfTwoChoicesRequestRouter"
@@ -135,7 +135,7 @@ def _value(given: _Counted[_T]) -> _T:
 
 
 class _Imported(Checked):
-    """A config with one field that names, or is, something to be run in another process."""
+    """A config with one field for code that runs in another process: its import path, or the code itself."""
 
     _pickled: bytes = PrivateAttr(default=b"")
 
@@ -253,15 +253,17 @@ class AutoscalingConfig(Checked):
         low, high, initial = self.min_replicas, self.max_replicas, self.initial_replicas
         if high < low:
             raise ValueError(
-                f"max_replicas is {high}, below min_replicas, which is {low}. Raise the one or lower the other."
+                f"max_replicas is {high}, below min_replicas, which is {low}. Raise max_replicas or lower min_replicas."
             )
         if initial is not None and initial < low:
             raise ValueError(
-                f"initial_replicas is {initial}, below min_replicas, which is {low}. Raise the one or lower the other."
+                f"initial_replicas is {initial}, below min_replicas, which is {low}. Raise initial_replicas, or lower "
+                "min_replicas."
             )
         if initial is not None and initial > high:
             raise ValueError(
-                f"initial_replicas is {initial}, above max_replicas, which is {high}. Lower the one or raise the other."
+                f"initial_replicas is {initial}, above max_replicas, which is {high}. Lower initial_replicas, or raise "
+                "max_replicas."
             )
         return self
 
@@ -463,7 +465,7 @@ class RollingUpdateConfig(Checked):
         max_surge: replicas beyond the target number while both versions run, if there is room for them.
         max_unavailable: replicas that may be missing from the target number meanwhile.
         max_error_rate: share of failed requests (0 to 1) of the new version above which it is rolled back.
-        max_latency_ratio: mean latency of the new version over that of the old one above which it is rolled back.
+        max_latency_ratio: mean latency of the new version, divided by the old version's, above which it is rolled back.
         min_requests: how many requests the new version must have answered before its rates count.
         canary: share of the requests that the new version gets until it is promoted; None for a whole update.
     """

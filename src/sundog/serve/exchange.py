@@ -4,7 +4,7 @@
 
     proxy ──handle_http(scope, body)──► app runs ──► a whole response: it is the call's result
                                               └────► a stream: the result is its beginning, and the proxy
-    proxy ◄──http_stream()── messages as they come            then asks for the rest with a streaming call
+    proxy ◄──http_stream()── messages as they come            then asks for more with a streaming call
     proxy ──http_input()───► what the client sends later (WebSockets, long bodies)
 
 So an ordinary request costs one call, and only streams cost more. Owns the messages in both directions. Runs in a
@@ -93,8 +93,8 @@ class Exchange:
     def _stream(self) -> None:
         """This is not a whole response: let the proxy ask for more.
 
-        In the loop's next turn, so that an app which has several pieces ready hands them over together. One that has
-        all of them ready needs no second call.
+        Done in the loop's next turn, so that an app with several pieces ready hands them over together. An app that has
+        all pieces ready needs no second call.
         """
         if not self._decided.done() and not self._is_streaming:
             self._is_streaming = True
@@ -144,7 +144,7 @@ class Exchange:
         return found
 
     async def next(self) -> tuple[list[Message], bool]:
-        """The messages that are there, at least one unless it is over, and whether that is all."""
+        """The messages that are ready (at least one, unless the exchange is over), and whether these are the last."""
         while not self._outbox and not self._is_over:
             self._sent.clear()
             await self._sent.wait()

@@ -114,7 +114,7 @@ class _Response(Generic[R]):
         return True
 
     def cancel(self) -> None:
-        """Give the request up: one that waits is dropped, one that runs gets `asyncio.CancelledError`."""
+        """Cancel the request: a waiting request is dropped, a running one gets `asyncio.CancelledError`."""
         self._cancelled = True
         self._call.cancel()
 

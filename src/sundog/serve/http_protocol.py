@@ -280,7 +280,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._begin(b"".join(held) if held else b"")
 
     def body_read(self, body: bytearray | BodySlot) -> None:
-        """The body of a long request is whole; its parser has not seen it, and a new one waits for the next request."""
+        """A long request's body is whole. uvicorn's parser did not see it: a new one waits for the next request."""
         self._connection.set_protocol(self)
         self.parser = httptools.HttpRequestParser(self)
         with contextlib.suppress(AttributeError):  # as uvicorn sets it, where httptools knows it
@@ -348,7 +348,7 @@ class BoundedProtocol(HttpToolsProtocol):
         keeps: bool,
         call: Call | None,
     ) -> None:
-        """Have uvicorn run a request as an ASGI app's; `call` is the one that it has made already, if any."""
+        """Have uvicorn run a request as an ASGI app's; `call`: the one that it has made already, or None."""
         self._quick = None
         scope = self._scope(scope_of(values, headers))
         scope[CALL] = call

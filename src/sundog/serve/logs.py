@@ -85,13 +85,13 @@ def _open_log(path: str) -> TextIO:
 
 def _say_why(path: str, error: OSError) -> None:
     print(
-        f"Serve cannot write its log {path}: {error.strerror or error}. It goes on without that file.",
+        f"Serve cannot write its log {path}: {error.strerror or error}. It continues without that file.",
         file=sys.stderr,
     )
 
 
 class _LogFile(logging.StreamHandler["TextIO"]):
-    """A log file that is opened with its first line, and given up if it cannot be."""
+    """A log file that is opened for its first line, and not used if it cannot be opened."""
 
     def __init__(self, path: str) -> None:
         super().__init__(sys.stderr)
@@ -147,7 +147,7 @@ def configure(component: str, name: str, folder: str, config: LoggingConfig) -> 
 
 
 def _check(folder: str, path: str) -> None:
-    """Make the folder, and look at it and at what lies there under the name of the log. Raises OSError."""
+    """Make the folder; check it, and check any file that has the name of the log in it. Raises OSError."""
     os.makedirs(folder, exist_ok=True)
     if warning := trust.check_container(folder):
         print(f"Serve writes its logs to {folder}, and {warning}", file=sys.stderr)

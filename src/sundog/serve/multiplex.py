@@ -89,7 +89,7 @@ def _all(home: object) -> list[_Models]:
 
 
 class _Multiplexed:
-    """A function that loads models. What is copied into replicas is this object, by its class."""
+    """A function that loads models. Replicas get a copy of this object, pickled by its class."""
 
     def __init__(self, function: Callable[..., Awaitable[object]], limit: int) -> None:
         self._function, self._limit = function, limit

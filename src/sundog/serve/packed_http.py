@@ -1,8 +1,8 @@
 """Plain HTTP requests and their answers as bytes, as they travel between a proxy and a replica.
 
-Owns the layout. A call whose argument and result are bytes is the cheapest that there is, and a head that the replica
-has written is one that the proxy need not look at. What does not fit (an answer without a length, a stream) travels as
-the row that it is. Runs in proxies and replicas.
+Owns the layout. A call whose argument and result are bytes is the cheapest call, and the proxy need not read a head
+that the replica has written. Answers that do not fit this layout (without a length, or streamed) travel as rows. Runs
+in proxies and replicas.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ class DeploymentPlan:
         self.is_promoted = True
         self.start_failures, self.retry_at = 0, 0.0
         self.status, self.trigger = _S.DEPLOY_FAILED, _T.REPLICA_STARTUP_FAILED
-        self.message = f"Rolled back to the version before: {why}"
+        self.message = f"Rolled back to the previous version: {why}"
         return True
 
     # ------------------------------------------------------------------ what happened
@@ -224,7 +224,7 @@ class DeploymentPlan:
             self.message = f"Starting a replica raised an error; Serve tries again. Error:\n{error}"
             return
         told = (
-            f"No replica of this deployment came up in {self.start_failures} tries in a row. Look at its constructor "
+            f"No replica of this deployment started in {self.start_failures} tries. Look at its constructor "
             f"and its first health check; the controller's log has more. Error:\n{error}"
         )
         if self.start_failures >= limit:
@@ -310,7 +310,7 @@ class DeploymentPlan:
         if self.status != _S.DEPLOY_FAILED:
             self.status, self.trigger = _S.UNHEALTHY, _T.HEALTH_CHECK_FAILED
             self.message = (
-                f"{why} The deployment stays UNHEALTHY until that replica is well again or you deploy anew."
+                f"{why} The deployment stays UNHEALTHY until that replica is healthy or you deploy again."
             )
 
     def _end_gang(self, row: ReplicaRow, now: float = 0.0) -> list[Action]:

@@ -36,8 +36,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
     # sockets.
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Whether calls block is a property of the socket itself, for all its holders at once: a proxy whose connection was
-    # accepted by another one in the meantime would wait in accept(), and serve no client.
+    # Whether calls block is a property of the socket itself, for all its holders at once: if another
+    # proxy accepted the connection first, a blocking accept() would wait, and this proxy would serve no client.
     sock.setblocking(False)
     try:
         sock.bind(address)

@@ -16,7 +16,7 @@ for _name in (
     "sundog.serve.deployment",
     "sundog.serve.proxy",
     "sundog.serve.replica",
-    # What each of them uses of the runtime, which imports it at its first use.
+    # Modules that each of these uses, and that the runtime would import at their first use.
     "encodings.ascii",
     "encodings.idna",
     "sundog.api",
@@ -27,7 +27,7 @@ for _name in (
     with suppress(ImportError):
         import_module(_name)
 
-# In small steps: a fork that is asked for waits for one of them at most.
+# In small steps: a requested fork waits for one step at most.
 SOON = ("starlette.datastructures", "starlette.concurrency", "starlette.requests")
 LATER = (
     "uvicorn",

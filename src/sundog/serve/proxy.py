@@ -530,7 +530,9 @@ class ProxyActor:
                 loop.call_soon_threadsafe(told.set)
 
         client.run(follow())
-        with contextlib.suppress(TimeoutError):  # a controller that was just killed: it tells when it is back
+        with contextlib.suppress(
+            TimeoutError
+        ):  # the controller was just killed: it sends the routes when it is back
             await asyncio.wait_for(told.wait(), _ROUTES_S)
 
     def _set_routes(self, routes: list[Route]) -> None:
@@ -559,7 +561,7 @@ class ProxyActor:
 
 
 def _websocket(**given: Any) -> asyncio.Protocol:
-    """A connection that has become a WebSocket; what speaks its protocol is imported with the first one."""
+    """A connection that has become a WebSocket; the first one imports the code of the protocol."""
     from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
 
     assert AutoWebSocketsProtocol is not None

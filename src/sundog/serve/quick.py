@@ -153,7 +153,7 @@ class QuickRequest:
         self._note(499)
 
     def _adopted(self) -> Call:
-        """The request as a call of its router, which looks after it from now on."""
+        """The request as a call of its router, which owns it from now on."""
         meta = metadata_of(self._request_id, self._internal_id, self._route.prefix, self._route.app_name)
         scope = scope_of(self._scope, self._headers)
         return self._router.adopt(

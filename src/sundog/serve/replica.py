@@ -193,7 +193,7 @@ class ReplicaActor:
             await self._user.reconfigure(config.user_config, _rank(rank))
 
     async def _quiet(self, timeout_s: float) -> None:
-        """Wait until no request runs, so that none sees its state change; those that come meanwhile are refused."""
+        """Wait until no request runs, so that no request sees the state change; new requests are refused meanwhile."""
         deadline = time.monotonic() + timeout_s
         self._is_changing = True
         try:
@@ -236,8 +236,7 @@ class ReplicaActor:
         self._is_stopping = True
         deadline = time.monotonic() + timeout_s
         if wait_s:
-            # Handles that are not informed yet still send requests here, and must learn that these are
-            # refused.
+            # Handles that do not know of the end yet still send requests here. Each of these gets a refusal.
             await asyncio.sleep(min(wait_s, timeout_s))
         while self._ongoing and time.monotonic() < deadline:  # a replica without requests ends at once
             await asyncio.sleep(_IDLE_LOOK_S)
@@ -337,7 +336,7 @@ class ReplicaActor:
         body: bytes = b"",
         more: bool = False,
     ) -> WholeAnswer | StreamedAnswer | Rejection | bytes:
-        """Run one HTTP request: its answer, or the beginning of one that is a stream. Packed: its answer, packed."""
+        """Run one HTTP request. Returns its answer, or the beginning of a streamed answer. Packed stays packed."""
         refused = self._refusal()
         if refused is not None:
             return refused
@@ -530,7 +529,7 @@ def _is_response(value: object) -> TypeGuard[Response]:
 
 
 def _drop_children(meta: RequestMetadata) -> None:
-    """A request was cancelled: so are those it made that still wait for a replica. Others the runtime cancels."""
+    """Cancel the waiting requests that a cancelled request has made. The runtime cancels the running ones."""
     from sundog.serve import client as clients
 
     found = clients._client

@@ -110,7 +110,7 @@ class Replicas:
         await self._ready(plan, row, living)
 
     async def _node_for(self, plan: DeploymentPlan, row: ReplicaRow, target: DeploymentTarget) -> str | None:
-        """The node for a replica whose deployment limits its replicas per node, once one has a place; None: any."""
+        """The node for a replica whose deployment limits its replicas per node, once a node has a place; None: any."""
         limit = target.process.get("max_replicas_per_node")
         while limit and plan.replicas.get(row.id.unique_id) is row and row.state == ReplicaState.STARTING:
             taken = Counter(self.nodes[name] for name in plan.replicas if name in self.nodes)

@@ -126,7 +126,7 @@ def topology_of(spec: AppSpec) -> DeploymentTopology:
 
 
 def _http_targets(apps: Applications) -> TargetGroup:
-    """Where HTTP requests can be sent: proxies share one port, so it is one place for each node."""
+    """Where HTTP requests can be sent: one place for each node, as the proxies share one port."""
     proxies = apps.core.proxies
     targets = [
         Target(ip="127.0.0.1", port=proxies.port, instance_id="", name=f"SERVE_PROXY_ACTOR-{node}")

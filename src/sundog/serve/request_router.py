@@ -184,8 +184,8 @@ class FIFOMixin:
 
 
 class PowerOfTwoChoicesRequestRouter(FIFOMixin, LocalityMixin, MultiplexMixin, RequestRouter):
-    """The default: the less busy of two replicas that are drawn at random. Deployments that keep it are routed without
-    this class, by the same rule (`router.py`); it is here for subclasses."""
+    """The default: the less busy of two replicas that are drawn at random. Deployments with the default are routed
+    without this class, by the same rule (`router.py`); it is here for subclasses."""
 
     async def choose_replicas(
         self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None

@@ -233,7 +233,7 @@ class Router:
             self._poke()
 
     def _queued(self) -> int:
-        """How many requests wait; those of all proxies count as one caller's, as they share a port."""
+        """How many requests wait; the requests of all proxies count as one caller's, as the proxies share a port."""
         board, targets = self.client.board, self.targets
         if self.is_proxy and board is not None and targets is not None and targets.board_row >= 0:
             return board.total(targets.board_row)
@@ -472,7 +472,7 @@ class Router:
                 raise
             raise RayServeException(
                 f"The request to {self.deployment} was not sent. One of its arguments is an answer of "
-                f"{value._call.router.deployment}, whose replica died before it came: {error}"
+                f"{value._call.router.deployment}, whose replica died before the answer came: {error}"
             ) from error
 
     # ------------------------------------------------------------------ questions

@@ -305,7 +305,7 @@ class ServeApplicationSchema(Checked):
         if self.external_scaler_enabled and scaled:
             raise ValueError(
                 "With external_scaler_enabled=True no deployment of the application scales itself, but these have "
-                f"autoscaling: {', '.join(map(repr, scaled))}. Remove one or the other."
+                f"autoscaling: {', '.join(map(repr, scaled))}. Remove either setting."
             )
         return self
 
@@ -438,7 +438,7 @@ class ServeStatus:
 
 
 class ReplicaRank(Checked):
-    """Which of its deployment's replicas one is."""
+    """The number of a replica among the replicas of its deployment."""
 
     rank: int
     node_rank: int = 0

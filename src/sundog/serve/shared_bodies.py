@@ -8,7 +8,7 @@
 Owns the memory (`memfd_create`: it has no name, so nothing is left behind when a proxy is killed), its slots, and the
 rule which users may read one. A slot is taken for one request and given back when the call that reads it is over. Each
 taking has a number, which stands in the slot; a replica that finds another number there than the one in its request has
-a request that nobody waits for any more, and reads nothing. Slots keep their pages, because a fresh page costs more
+a request whose caller has given up, and reads nothing. Slots keep their pages, because a fresh page costs more
 than copying into an old one; the pages go back to the system when no request has needed them for a while.
 
 `BodyPool` runs in a proxy's loop, `BodyReaders` in a replica's.
@@ -128,7 +128,7 @@ class BodyReaders:
         self._maps: dict[tuple[int, int, int], memoryview] = {}
 
     def read(self, place: BodyPlace) -> bytes | None:
-        """The body at a place. None: it is not there any more, because nobody waits for the request.
+        """The body at a place. None: the slot has another body now, because the caller of this request has given up.
 
         Raises:
             OSError: the memory of the proxy cannot be mapped.

@@ -73,7 +73,7 @@ class UserCode:
         return await loop.run_in_executor(self._threads, lambda: here.run(method, *args, **kwargs))
 
     def make(self) -> object:
-        """The object, before its constructor has run: what it asks its replica for may be itself."""
+        """The object, before its constructor has run: the constructor may ask the replica for this object."""
         self.object = self.definition if self.is_function else self.definition.__new__(self.definition)
         return self.object
 

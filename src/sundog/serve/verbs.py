@@ -302,7 +302,7 @@ def wait_for_interrupt() -> None:
         shutdown()
 
 
-# ---------------------------------------------------------------------- the rest
+# ---------------------------------------------------------------------- end and look
 def delete(name: str, _blocking: bool = True) -> None:
     """End an application."""
     client = clients.connect()

@@ -134,7 +134,7 @@ class ActorGroup:
         self.add_actors(self.num_actors)
 
     def add_actors(self, num_actors: int) -> None:
-        """Create more; waits until each can say what it is, if its class has `get_actor_metadata`."""
+        """Create more; waits until each has answered `get_actor_metadata`, if its class has this method."""
         config = self.actor_config
         made = [self._actor_cls.remote(*config.init_args, **config.init_kwargs) for _ in range(num_actors)]
         told: list[object] = [None] * num_actors
@@ -148,7 +148,7 @@ class ActorGroup:
         self.actors = [each for index, each in enumerate(self.actors) if index not in gone]
 
     def shutdown(self, patience_s: float = _PATIENCE_S) -> None:
-        """End the actors: they finish what they were told before, and after `patience_s` they are killed."""
+        """End the actors: they finish the calls that they have, and after `patience_s` they are killed."""
         actors = [each.actor for each in self.actors]
         self.actors = []
         waiting = [actor.__ray_terminate__.remote() for actor in actors] if patience_s > 0 else []

@@ -270,9 +270,9 @@ class LocalIterator(Generic[T]):
             print(item)
 
     def duplicate(self, n: int) -> list[LocalIterator[T]]:
-        """Give `n` iterators that each yield all the items; what one has read waits for the others.
+        """Give `n` iterators that each yield all the items. An item is kept until all iterators have read it.
 
-        In a union that takes what is ready, a copy that is ahead lets the others go first, if they are read at all.
+        In a union that takes the items that are ready, a copy that is ahead waits for slower copies that are read.
 
         Raises:
             ValueError: `n` is below 2.

@@ -16,7 +16,7 @@ from sundog.public_ids import PlacementGroupID
 from sundog.refs import Counterparts
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from sundog.wire.control import PgRemove
-from sundog.wire.requests import AvailableResources, PgByName, PgCreate, PgTable, PgWait, Request
+from sundog.wire.requests import PgByName, PgCreate, PgTable, PgWait, Request
 
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
@@ -199,7 +199,7 @@ def remove_placement_group(placement_group: PlacementGroup) -> None:
     placement_group._placed = False
     api.tell(PgRemove(placement_group.id.binary()))
     # Answered after the removal: by then the workers in the group have been killed, and no task reaches them any more.
-    _ask(AvailableResources())
+    _ask(PgTable(placement_group.id.binary()))
 
 
 def get_placement_group(placement_group_name: str) -> PlacementGroup:

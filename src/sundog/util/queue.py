@@ -75,9 +75,9 @@ def _plain_errors(told: Empty | Full | None = None) -> Iterator[None]:
 def _called(submit: Callable[..., sundog.ObjectRef[T]], *args: object) -> T:
     """What a call of the actor returns. The call is cancelled if its caller leaves it: Ctrl-C, a handler that raises.
 
-    Left to itself, it would wait on, and take the next item without a caller to give it to, or put one that its caller
-    holds to be not put. A handler of a signal runs while this waits, or after it (`owner/moments.py`): there is no step
-    between the call and the wait in which it could raise.
+    Without the cancel, the call would wait until it takes an item that no caller receives, or puts an item that its
+    caller believes not to be put. A handler of a signal runs during this wait or after it (`owner/moments.py`), never
+    between the call and the wait, so it cannot raise there.
     """
     call = submit(*args)
     try:
@@ -459,7 +459,8 @@ class _QueueActor(Generic[T]):
 
     def __init__(self, maxsize: int) -> None:
         self.maxsize = maxsize
-        # The name that subclasses know. They may do with it what they like, so theirs is not shared.
+        # The name that subclasses know. A subclass may use it in any way, so its queue is not shared with other
+        # processes.
         self.queue: Any = Items[T](maxsize) if type(self) is _QueueActor else asyncio.Queue[T](maxsize)
 
     def share(self) -> tuple[int, ...] | None:

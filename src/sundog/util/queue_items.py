@@ -159,7 +159,7 @@ class Items(Generic[T]):
         return self._beside.popleft()
 
     def _move_in(self) -> None:
-        """Fill the ring up with what is beside it, in order: others can take it there without a call."""
+        """Move items from beside the ring into it, in order: there other processes can take them without a call."""
         ring = self.ring
         while ring is not None and self._beside:
             record = self._oldest
@@ -193,10 +193,10 @@ class Items(Generic[T]):
     async def _turn(
         self, line: deque[asyncio.Future[None]], wake: Callable[[], object]
     ) -> asyncio.Future[None]:
-        """Stand in line until it is worth a try. A call that is cancelled there passes its turn on."""
+        """Wait for this call's turn to try again. A call that is cancelled meanwhile passes its turn on."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(turn)
-        wake()  # what came before this call was counted as waiting is told to no waiter
+        wake()  # items that came before this call was counted as waiting have woken no waiter
         try:
             await turn
         except BaseException:
@@ -209,7 +209,7 @@ class Items(Generic[T]):
 
     @contextlib.contextmanager
     def _noted(self, word: int) -> Iterator[None]:
-        """Other processes leave what there is to calls that wait here."""
+        """While this lasts, other processes leave the items to the calls that wait here."""
         self._note(word, 1)
         try:
             yield

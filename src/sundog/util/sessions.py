@@ -43,7 +43,7 @@ class Session:
         self.name, self.path, self.is_live = opened.name, opened.path, opened.is_live
 
     def activity(self) -> Activity:
-        """What it does now; of an ended one, what its functions have done."""
+        """What the session does now; for an ended session, what its functions have done."""
         if self.is_live:
             with contextlib.suppress(ConnectionError, OSError):
                 return Watcher(self._opened.ask, self.path).look()

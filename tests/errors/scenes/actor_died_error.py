@@ -1,9 +1,9 @@
 """When it happens: an actor is permanently dead: its process died and `max_restarts` is used up, `kill()` or
 `exit_actor()` ended it, its constructor raised, or its last handle went out of scope. Every later call raises
-this too. The message names the one cause.
+this too. The message names the cause.
 
-What to do: mend the cause. If the death may be passing, create the actor with `max_restarts` (its state is
-built anew by `__init__`) and `max_task_retries`.
+What to do: remove the cause. If a new attempt may succeed, create the actor with `max_restarts` (`__init__` then builds
+its state again) and `max_task_retries`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """When it happens: `kill()` was given a handle of another session, which `shutdown()` has ended.
 
-What to do: create the actor anew after `init()`; an actor that shall outlive its driver is
-`lifetime="detached"` in a session kept by `sundog start`.
-"""
+What to do: create the actor again after `init()`. An actor that must outlive its driver needs `lifetime="detached"`, in
+a session of `sundog start`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""When it happens: an actor died while it had this call in hand, and is being restarted. The call may have run
+"""When it happens: an actor died before it answered this call, and is being restarted. The call may have run
 to its end, in part, or not at all. Or the call was made while the actor is being restarted: then it has not run, and
 the text says so.
 
 What to do: if the call may safely be made twice, create the actor with `max_task_retries`: such calls are made again,
-and wait for an actor that is on its way back. Otherwise ask the actor what became of it.
+and wait until the actor is restarted. Otherwise ask the actor whether the call ran.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """When it happens: an actor can never be placed where it must: its hard node affinity names a node that is not
 there, or the placement group it waited for was removed.
 
-What to do: use `soft=True`, a node id out of `sundog.nodes()`, or a placement group that exists.
+What to do: use `soft=True`, a node id from `sundog.nodes()`, or a placement group that exists.
 """
 
 from __future__ import annotations

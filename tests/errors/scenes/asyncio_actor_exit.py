@@ -1,7 +1,7 @@
 """When it happens: inside an asyncio actor, where `exit_actor()` was called. It unwinds the method, through the tasks
 that the method has started; the caller of the method gets `ActorDiedError`.
 
-What to do: let it pass. An `except Exception` around `exit_actor()` may tidy up, but the actor ends all the same.
+What to do: let it pass. An `except Exception` around `exit_actor()` may clean up, but the actor ends nevertheless.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""When it happens: a `get` or `wait` without a timeout can never end, because what it waits for waits for it, through
-other tasks, through actors that are busy, or through a resource that one of them holds.
+"""When it happens: a `get` or `wait` without a timeout can never end, because it is part of a cycle of waits: of other
+tasks, of actors that are busy, or of a resource that one of them holds.
 
 What to do: return the ref instead of waiting for it inside the call, give the actor `max_concurrency` or coroutines
-as methods, or do not hold a resource while waiting for a task that needs it. The message names each wait of the circle
+as methods, or do not hold a resource while waiting for a task that needs it. The message names each wait of the cycle
 with its stack; `error.cycle` has the same as data.
 """
 

@@ -1,7 +1,7 @@
-"""When it happens: `get(refs, timeout=…)` waited that long, and not every object was there. The tasks go on.
+"""When it happens: `get(refs, timeout=…)` waited that long, and not every object was ready. The tasks continue.
 
-What to do: ask again later, `cancel()` what you no longer want, or see what it waits for with `sundog
-status`.
+What to do: ask again later, `cancel()` what you no longer want, or see what the tasks wait for with
+`sundog status`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """When it happens: the node that ran a task is gone, and the task has no retries left. A session has other nodes than
 its head only if the program adds some (`cluster_utils.Cluster`, `sundog start --address`).
 
-What to do: nothing in most programs, for a task is tried again on another node `max_retries` times, 3 by default. If
+What to do: most programs need nothing: a task is tried again on another node `max_retries` times, 3 by default. If
 the node was killed for memory, give it fewer tasks at a time.
 """
 

@@ -1,11 +1,10 @@
-"""When it happens: the program itself freed the object, with `sundog.internal.free`, and then read it. Every ref to
-it, in whichever process, raises this from then on, and so does what gets it as an argument; it is not computed again.
-Values that were read before stay right. The message names the process and the line that freed it, and the line that
-made the ref.
+"""When it happens: the program itself freed the object, with `sundog.internal.free`, and then read it. Every ref to it,
+in every process, raises this from then on, and so does a task that gets it as an argument. The object is not computed
+again. Values that were read before stay valid. The message names the process and the line that freed it, and the line
+that made the ref.
 
-What to do: free an object after its last reader, or not at all: its memory goes by itself with the last ref to it, so
-`del ref` is what most programs need.
-"""
+What to do: free an object after its last reader, or not at all: sundog frees its memory when the last ref to it is
+gone, so most programs need only `del ref`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 task can compute it again. The message names the object, the segment and the line that called `put`.
 
 What to do: find what removes files below `/dev/shm` (a cleaner, another program's tests). Let a task make the value:
-what a task returns is computed again by itself.
+the result of a task is computed again when it is lost.
 """
 
 from __future__ import annotations

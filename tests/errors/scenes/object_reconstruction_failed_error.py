@@ -1,9 +1,10 @@
 """When it happens: the copy of a result is gone, and the tasks that could compute it again may not run, or need
 something that is gone too. The message shows the chain from the object that was asked for to the one that cannot be
-had, and says why: `max_retries` used up or 0, a dead actor, lineage dropped beyond `max_lineage_bytes`, a lost `put`.
+computed, and says why: `max_retries` used up or 0, a dead actor, lineage dropped beyond `max_lineage_bytes`, a lost
+`put`.
 
-What to do: what the last line says; for most programs, leave `max_retries` and `max_lineage_bytes` at their defaults.
-"""
+What to do: follow the last line of the message. For most programs, leave `max_retries` and `max_lineage_bytes` at their
+defaults."""
 
 # mypy: disable-error-code="untyped-decorator"
 from __future__ import annotations

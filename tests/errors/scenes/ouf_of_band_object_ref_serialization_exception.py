@@ -1,7 +1,7 @@
 """When it happens: a ref was pickled by hand, or captured by a remote function, while
-`allow_out_of_band_object_ref_serialization=0`. By default
-that is allowed, and keeps the object until shutdown, for nobody can tell when the bytes are gone. (The class
-is spelt as in Ray.)
+`allow_out_of_band_object_ref_serialization=0`. By default this is
+allowed, and the object is kept until shutdown, as sundog cannot know when the pickled bytes are gone. (The class is
+spelt as in Ray.)
 
 What to do: pass the ref to a task or actor, return it, or `put()` what contains it.
 """

@@ -1,5 +1,5 @@
-"""When it happens: an object finds no room in the object store, and the disk behind the store has none either. It is
-known before anything is written, so the disk is not filled for others on the way.
+"""When it happens: an object finds no room in the object store, and the disk behind the store has none either. sundog
+checks this before it writes anything, so the disk is not filled for other programs.
 
 What to do: drop refs that you no longer need, or give the session a larger disk with
 `init(object_spilling_directory=…)`. The driver is warned once when that disk is more than 95 % full.

@@ -1,11 +1,11 @@
 """When it happens: memory was running out and the monitor ended the worker that ran the task, or the task passed its
 own `memory=` request with `enforce_memory=True`. A task that was ended while others ran is tried again first, as often
-as `task_oom_retries` allows; one that fills most of the memory by itself is not. The error carries the figures
+as `task_oom_retries` allows; a task that fills most of the memory by itself is not. The error carries the figures
 (`used_bytes`, `total_bytes`, `threshold`, `own_bytes`), why this task was chosen (`reason`) and the largest users of
 memory (`top_users`).
 
-What to do: have the task use less, give it `memory=` so that fewer run at once, or raise the cap. See docs/memory.md.
-"""
+What to do: make the task use less memory, give it `memory=` so that fewer tasks run at once, or raise its limit. See
+docs/memory.md."""
 
 from __future__ import annotations
 

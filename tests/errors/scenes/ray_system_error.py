@@ -1,4 +1,4 @@
-"""When it happens: a verb was used without a session that it could refer to, or the runtime itself failed: the
+"""When it happens: a verb was used without a session, or the runtime itself failed: the
 node did not come up, or did not answer.
 
 What to do: call `init()` first. If the message tells of the node, look at the end of its log.

@@ -1,8 +1,8 @@
-"""When it happens: the environment that a task, an actor or the session asked for could not be made: a package
-could not be installed, a folder packed, a hook run. The message has the output of the tool that failed.
+"""When it happens: the environment that a task, an actor or the session asked for could not be made: a package could
+not be installed, a folder could not be packed, or a hook failed. The message has the output of the tool that failed.
 
-What to do: read that output. Until it is mended, everything that asks for this environment fails in the same
-way.
+What to do: read that output. Until the cause is removed, every task and actor with this environment fails in the
+same way.
 """
 
 from __future__ import annotations

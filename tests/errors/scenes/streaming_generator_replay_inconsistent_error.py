@@ -1,7 +1,7 @@
 """When it happens: a generator was run again after a crash, and yielded fewer items than its consumer has been
 given.
 
-What to do: have it yield the same items each time, or give it `max_retries=0`.
+What to do: make the generator yield the same items each time, or give it `max_retries=0`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """When it happens: the task was cancelled with `cancel()`, or with the task that had started it, before it
 finished.
 
-What to do: nothing, if you wanted that. A task that shall outlive the cancel of its parent is cancelled with
+What to do: nothing, if you wanted that. To cancel a task but not the tasks that it started, call
 `cancel(ref, recursive=False)`.
 """
 

@@ -1,6 +1,6 @@
 """When it happens: the placement group of a task was removed before the task had finished.
 
-What to do: remove a group after the results of its tasks are there.
+What to do: remove a group after the results of its tasks are ready.
 """
 
 from __future__ import annotations

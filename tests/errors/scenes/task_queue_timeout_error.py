@@ -1,8 +1,9 @@
-"""When it happens: a task or an actor's call was not begun within its `queue_timeout_s`: its arguments were not ready,
-no worker came free, or its actor had other calls to run first. It never runs after that.
+"""When it happens: a task or an actor's call did not start within its `queue_timeout_s`: its arguments were not ready,
+no worker became free, or its actor had other calls to run first. It never runs after that.
 
-What to do: the error says what it waited for (`waited_for`), and where the call that stands before it is (`stack`), if
-it had reached a worker. Give it more time, ask for less (`num_cpus`, `resources`), or have more actors share the calls.
+What to do: the error says what it waited for (`waited_for`), and which line the call before it was at (`stack`),
+if it had reached a worker. Give it more time, ask for less (`num_cpus`, `resources`), or share the calls among more
+actors.
 """
 
 from __future__ import annotations

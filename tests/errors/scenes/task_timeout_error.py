@@ -1,9 +1,9 @@
-"""When it happens: a task or an actor's call ran longer than its `timeout_s`. Its worker interrupted it there and then,
-so the worker, or the actor with its state, can be used again. A task that does not stop within `timeout_grace_s` has
-its worker killed; a call that does not goes on in its actor, and the error says so (`goes_on`).
+"""When it happens: a task or an actor's call ran longer than its `timeout_s`. Its worker interrupted it at once, so the
+worker, or the actor with its state, can be used again. A task that does not stop within `timeout_grace_s` has its
+worker killed; a call that does not stop still runs in its actor, and the error says so (`goes_on`).
 
-What to do: the error carries the stack of the moment when the time was over (`stack`). If what it shows is what the
-task should be doing, give it more time; to have it tried again, name the error in `retry_exceptions`.
+What to do: the error carries the stack of the moment when the time was over (`stack`). If the stack shows
+useful work, give the task more time. To retry it, name the error in `retry_exceptions`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 names a node that is not there. A task that merely asks for more than the session has stays pending, with a
 warning.
 
-What to do: use `soft=True`, or a node id out of `sundog.nodes()`.
+What to do: use `soft=True`, or a node id from `sundog.nodes()`.
 """
 
 from __future__ import annotations

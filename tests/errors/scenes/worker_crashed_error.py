@@ -1,8 +1,8 @@
-"""When it happens: the process that ran a task died, and the task has no retries left. The message tells the one
-cause with its evidence: the exit code and the last words of the process, the signal and who did not send it,
-the stack of a crash in C code.
+"""When it happens: the process that ran a task died, and the task has no retries left. The message names the
+cause with its evidence: the exit code and the last lines of output, the signal and whether sundog sent it, or the stack
+of a crash in C code.
 
-What to do: mend what the evidence points to. A task is retried after a crash `max_retries` times, 3 by
+What to do: remove the cause that the evidence shows. A task is retried after a crash `max_retries` times, 3 by
 default.
 """
 

@@ -105,7 +105,7 @@ def test_every_kind_of_process_shows_what_it_runs(ray: ModuleType, tmp_path: Pat
     ray.get(refs)
     assert "does not run now: it is FINISHED" in sundog("stack", refs[0].task_id().hex(), code=1)
     assert "no process of this session has the pid 1." in sundog("stack", "1", code=1)
-    assert "is no pid, worker, actor, class of an actor, task or function" in sundog(
+    assert "is not a pid, worker, actor, class of an actor, task or function" in sundog(
         "stack", "nobody", code=1
     )
 
@@ -121,7 +121,7 @@ def test_a_process_that_cannot_answer_is_asked_by_signal_or_said_to_be_stopped(
     assert stuck["running"][0]["name"] == "held_by_c_code"
     os.kill(pid, signal.SIGSTOP)
     await_true(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "it is stopped")
-    assert f"it is stopped; to let it go on: kill -CONT {pid}" in sundog(
+    assert f"it is stopped; to continue it: kill -CONT {pid}" in sundog(
         "stack", str(pid), "--patience", "0.1"
     )
     ray.cancel(held, force=True)

@@ -398,6 +398,6 @@ def test_a_call_to_an_actor_that_is_not_up_is_given_up_and_others_are_not(
     before, after = slow.ping.remote(), None
     impatient = slow.ping.options(queue_timeout_s=SHORT_S).remote()
     after = slow.ping.remote()
-    unbegun(hasty, impatient, "not up yet|other work")
+    unbegun(hasty, impatient, "not started yet|other work")
     (tmp_path / "gate").touch()
     assert hasty.get([before, after], timeout=GET_S) == ["pong", "pong"]

@@ -222,7 +222,7 @@ def objects(frame: PageFrame, wanted: Wanted) -> None:
             ("own memory of all processes", in_units(sum(each.own_bytes for each in picture.processes))),
         ]
         if picture.silent:
-            cards.append(("processes that told nothing", str(len(picture.silent))))
+            cards.append(("processes without an answer", str(len(picture.silent))))
         sums.set_content(
             "".join(
                 f"<div class='sd-card'><div class='n'>{n}</div><div class='l'>{label}</div></div>"
@@ -231,7 +231,7 @@ def objects(frame: PageFrame, wanted: Wanted) -> None:
         )
 
     live(frame, update, 2.0)
-    DataTable(frame, "/objects", OBJECTS, fetch, wanted, empty="Nobody holds an object.")
+    DataTable(frame, "/objects", OBJECTS, fetch, wanted, empty="No process holds a reference to an object.")
 
 
 # ---------------------------------------------------------------------- events

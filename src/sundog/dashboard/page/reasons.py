@@ -213,9 +213,7 @@ def debugger(frame: PageFrame) -> None:
 def pauses_html(pauses: list[Pause]) -> str:
     """Each with the command that attaches to it."""
     if not pauses:
-        return (
-            "<div class='sd-empty'>No task stands in a debugger. breakpoint() in a task stops it there.</div>"
-        )
+        return "<div class='sd-empty'>No task is paused. breakpoint() in a task pauses the task.</div>"
     found = []
     for each in pauses:
         how = f"VS Code at 127.0.0.1:{each.port}" if each.port else f"sundog debug {each.number}"
@@ -223,6 +221,6 @@ def pauses_html(pauses: list[Pause]) -> str:
         found.append(
             f"<p><a href='/why?id={each.task_id}'>{_text(each.name)}</a> at {_text(each.place)} "
             f"in {_text(each.function)}: {_text(each.why)}, since {since}, pid {each.pid}"
-            f"{' · somebody is at its prompt' if each.attached else ''}<br><code>{_text(how)}</code></p>"
+            f"{' · a user is at its prompt' if each.attached else ''}<br><code>{_text(how)}</code></p>"
         )
     return f"<div class='sd-story'>{''.join(found)}</div>"

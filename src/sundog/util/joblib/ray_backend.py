@@ -245,7 +245,7 @@ class _Arrays:
         ] = {}  # by id: the array, so that the id stays its own, and its ref
 
     def pack(self, batch: object) -> tuple[bytes, list[object]]:
-        """A batch as bytes, and the refs of the arrays that it mentions by their place in the list."""
+        """A batch as bytes, and the list of refs to its arrays, which the batch names by their places in the list."""
         stream = io.BytesIO()
         pickler = _BatchPickler(stream, self)
         pickler.dump(batch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable
 
-# The token of a pool, and the id of the object that has its initializer and the arguments of that.
+# The token of a pool, and the id of the object that has its initializer with the initializer's arguments.
 Initializer = tuple[bytes, bytes]
 _Function = Callable[..., object]
 _Arguments = tuple[tuple[object, ...], dict[str, object]]

@@ -5,8 +5,9 @@
     user's thread ── function(func, way).remote(…) ──► queue of the crew ──► worker × processes
                   ◄────────────── ref ── get, wait ◄───────────────────────┘
 
-Owns the crew (`sundog.owner.crews`): which worker runs what, how much waits at each, what is taken back from a busy
-one is decided there. Functions are pickled once and travel once to each worker. Any thread may use it.
+Owns the crew (`sundog.owner.crews`): that module decides which worker runs which task, how many tasks wait at each
+worker, and which tasks are taken back from a busy worker. Functions are pickled once and travel once to each worker.
+Any thread may use it.
 """
 
 from __future__ import annotations
@@ -189,8 +190,8 @@ class PoolCrew:
         return _CrewFunction(self._crew, Calls(blob, way, self._initializer), self._options.merged(name=name))
 
     def ready(self, oids: list[bytes], timeout_s: float | None, *, in_order: bool) -> list[bytes]:
-        """The results that are there, after the first of them has come (in order: none after one that is
-        not). Empty if the time was over before."""
+        """The results that are ready, once at least one is (in order: only those before the first that is not ready).
+        Empty if the time is over before."""
         return self._crew.ready(oids, timeout_s, in_order=in_order)
 
     # ------------------------------------------------------------------ the end

@@ -49,8 +49,8 @@ class PoolTaskError(Exception):
 
 
 def read(refs: list[ObjectRef[object]], whole: list[bool]) -> list[object]:
-    """The results of chunks that are there, or for which it waits: one after another. `whole`: of each, whether its
-    value is a list of results; otherwise it is one."""
+    """The results of some chunks, one after another; waits for chunks that are not ready. `whole`: for each chunk,
+    whether its value is a list of results; otherwise the value is one result."""
     try:
         values = sundog.get(refs)
     except Exception:
@@ -127,7 +127,7 @@ class AsyncResult(Generic[T]):
     """The result of one `*_async` call.
 
     Args:
-        pool: Held while the result is, so that dropping the pool's last name does not end its work.
+        pool: Held as long as the result: the pool's work must not end when the program drops the pool.
         refs: Of the chunks, in order.
         whole: Of each chunk, whether its value is a list of results.
         single: The result is one value, not a list.

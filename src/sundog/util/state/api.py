@@ -122,7 +122,7 @@ def check_options(schema: type[StateSchema], filters: Sequence[Filter], limit: i
     """Refuse filters and limits that make no sense. Raises as `list_actors`."""
     _check_filters(schema, filters)
     if limit < 0:
-        raise BadFilter(f"limit={limit} is no number of rows: zero or more.")
+        raise BadFilter(f"limit={limit} is not allowed: give a number of rows, zero or more.")
     if limit > RAY_MAX_LIMIT_FROM_API_SERVER:
         raise RayStateApiException(
             f"limit={limit} is above the maximum of {RAY_MAX_LIMIT_FROM_API_SERVER}. Use filters to see less."

@@ -224,14 +224,14 @@ class GetLogOptions:
         assert self.media_type == "stream" or self.interval is None, "interval is for a log that is followed"
         if not (self.node_id or self.node_ip or self.actor_id or self.task_id):
             raise ValueError(
-                "Say on which node the log is: node_id or node_ip, unless actor_id or task_id does."
+                "Name the node of the log with node_id or node_ip, or the log with actor_id or task_id."
             )
         if self.node_id and self.node_ip:
             raise ValueError(
-                f"node_id={self.node_id!r} and node_ip={self.node_ip!r} are given: one is enough."
+                f"node_id={self.node_id!r} and node_ip={self.node_ip!r} are both given: leave out one of them."
             )
         if not (self.actor_id or self.task_id or self.pid or self.filename or self.submission_id):
-            raise ValueError("Say which log: actor_id, task_id, pid, filename or submission_id.")
+            raise ValueError("Name the log with actor_id, task_id, pid, filename or submission_id.")
         if self.suffix not in ("out", "err"):
             raise ValueError(f"suffix={self.suffix!r} is neither 'out' nor 'err'.")
 
@@ -358,7 +358,7 @@ def dict_to_state(d: Mapping[str, object], state_resource: StateResource) -> Sta
     try:
         return resource_to_schema(state_resource)(**d)
     except TypeError as error:
-        raise RayStateApiException(f"{dict(d)} is no row of {state_resource.value}: {error}") from error
+        raise RayStateApiException(f"{dict(d)} is not a row of {state_resource.value}: {error}") from error
 
 
 def remove_ansi_escape_codes(text: str) -> str:

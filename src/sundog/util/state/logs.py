@@ -62,7 +62,7 @@ def list_logs(
         AssertionError: neither `node_id` nor `node_ip` is given.
         RayStateApiException: there is no such node.
     """
-    assert node_id is not None or node_ip is not None, "Say on which node: node_id or node_ip."
+    assert node_id is not None or node_ip is not None, "Name the node: node_id or node_ip."
     _check_node(address, node_id, node_ip)
     return files_of(find_source(address).path, glob_filter or "*")
 
@@ -212,7 +212,7 @@ def log_named(session_path: str, name: str) -> Log:
     path = os.path.realpath(os.path.join(folder, name))
     if not path.startswith(folder + os.sep) or not os.path.isfile(path):
         raise RayStateApiException(
-            f"There is no log {name!r} in {folder}. list_logs() names those that are there."
+            f"There is no log {name!r} in {folder}. list_logs() lists the logs of this node."
         )
     return Log(name, path)
 
@@ -330,7 +330,7 @@ class _Process:
 
 
 def _processes(session_path: str) -> list[_Process]:
-    """All that the records know, and those that only the node of a running session knows."""
+    """All rows of the records, and the rows that only the node of a running session has."""
     with opened(session_path) as index:
         rows = index.rows(
             "SELECT lower(hex(process_id)), pid, role, lower(hex(job_id)), lower(hex(actor_id)), actor_name, "

@@ -5,8 +5,8 @@
     running   node: what lives and what its processes tell      ─┐
     always    records: what has ended, and what the node forgot ─┴─► rows
 
-Owns which of the two is asked for what, and what an ended session says of what lived at its end. Filtering happens
-in the caller's thread, so that the node does no work per filter. Keeps nothing.
+Owns the choice between node and records for each question, and the rows of what lived when a session ended. Filtering
+happens in the caller's thread, so that the node does no work per filter. Keeps nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> Row
     """Give every row of a kind; what is not `whole` is warned of instead of refused.
 
     Raises:
-        RayStateApiException: a process did not tell what it knows, and the answer is to be whole.
+        RayStateApiException: a process did not answer, and the caller wants a complete answer.
     """
     if kind == "tasks":
         return ask_tasks([], _ALL, detail, address, whole, lambda row, filters: True)[0]
@@ -105,12 +105,14 @@ def _tell(source: StateSource, kind: str, detail: bool, whole: bool) -> Rows:
     rows, silent = source.ask(ListRows(kind))
     if silent:
         text = (
-            f"The {kind} of {len(silent)} processes are missing, for they did not answer (pids "
-            f"{', '.join(map(str, silent))}): stopped, or in code that does not let others run. "
+            f"The {kind} of {len(silent)} processes are missing, because these processes did not answer (pids "
+            f"{', '.join(map(str, silent))}): they are stopped, or run code that blocks other threads. "
             "See: sundog status"
         )
         if whole:
-            raise RayStateApiException(f"{text}. raise_on_missing_output=False gives what is known.")
+            raise RayStateApiException(
+                f"{text}. To get the rows that are known, give raise_on_missing_output=False."
+            )
         logger.warning("%s", text)
     return rows
 
@@ -127,7 +129,7 @@ def _warn_of_missed(index: records.Index) -> None:
     if missed:
         logger.warning(
             "%d events are missing: dropped beyond record_events_max, overwritten, damaged, or not written to a full "
-            "disk. Counts of ended tasks are too low by as much at most.",
+            "disk. Counts of ended tasks are too low by at most this number.",
             missed,
         )
 
@@ -181,7 +183,7 @@ def _end(kind: str, row: dict[str, object]) -> None:
     if kind == "actors" and row["state"] != "DEAD":
         row.update(state="DEAD", death_cause={"actor_died_error_context": {"error_message": _OVER}})
     elif kind == "jobs" and row["status"] == "RUNNING":
-        row.update(status="FAILED", message=f"{_OVER} Its driver did not leave it in good order.")
+        row.update(status="FAILED", message=f"{_OVER} Its driver ended without leaving the session.")
     elif kind == "nodes" and row["state"] != "DEAD":
         row.update(state="DEAD", state_message=_OVER)
 

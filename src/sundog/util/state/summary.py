@@ -32,7 +32,7 @@ MIB = 1024**2
 
 
 def _cluster(summary: JsonObject) -> dict[str, JsonObject]:
-    # One entry for the whole session, in the place where per-node summaries may one day stand beside it.
+    # One entry for the whole session, in Ray's form, which has room for one entry per node.
     return {"cluster": summary}
 
 
