@@ -282,7 +282,10 @@ class AsyncServing(Serving):
                     return  # the actor ends during this call: the node tells the caller why
                 executor.cancelled.add(task_id)
             elif isinstance(error, AsyncioActorExit) and executor.exit_after is not None:
-                return  # raised by exit_actor(): the actor ends, and the node tells the callers why
+                # Raised by exit_actor(): the actor ends, and the node tells the callers why. A thread in which it was
+                # raised may still hold the error, and must not keep the actor alive by its frames: __del__ runs.
+                error.__traceback__ = None
+                return
             try:
                 executor.reply_error(
                     lane,

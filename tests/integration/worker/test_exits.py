@@ -100,6 +100,20 @@ def make_asyncio() -> Any:
         async def leave_by_thread(self) -> None:
             await asyncio.get_running_loop().run_in_executor(None, exit_actor)
 
+        async def leave_by_slow_thread(self, gate: Gate) -> None:
+            loop = asyncio.get_running_loop()
+            left = loop.create_future()
+
+            def leave() -> None:
+                try:
+                    exit_actor()
+                except BaseException as error:  # kept while the thread stands at the gate
+                    loop.call_soon_threadsafe(left.set_exception, error)
+                    gate.enter()
+
+            threading.Thread(target=leave, daemon=True).start()
+            await left
+
         async def stay(self, gate: Gate) -> str:
             await asyncio.get_running_loop().run_in_executor(None, gate.enter)
             return "stayed"
@@ -179,6 +193,17 @@ def test_exit_actor_in_a_thread_of_the_users_ends_the_actor_after_its_calls(
     else:
         assert ray.get(answer, timeout=GET_S) == "answered"
     await_true(lambda: notes(path) == IN_ORDER, "the actor's last steps")
+
+
+def test_an_asyncio_actor_is_finalised_while_a_thread_holds_the_error_of_exit_actor(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    path, gate = tmp_path / "notes", Gate(tmp_path)
+    actor = make(ray, "asyncio").remote(path)
+    with pytest.raises(ActorDiedError):
+        ray.get(actor.leave_by_slow_thread.remote(gate), timeout=GET_S)
+    await_true(lambda: notes(path) == IN_ORDER, "the actor's last steps")
+    gate.open()
 
 
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])
