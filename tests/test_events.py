@@ -359,3 +359,30 @@ def test_names_without_room_are_written_when_there_is_some(path: str, room: list
     mended(ring)
     assert event_names.read_names(path) == dict(zip(numbers, [("one", "a"), ("two", "b")], strict=True))
     ring.close()
+
+
+def test_notes_without_room_are_written_when_there_is_some_and_do_not_fill_the_memory(
+    path: str, room: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "_WAITING_MAX_BYTES", 2000)
+    ring = events.Ring(path, 64, "worker")
+    room[0] = False
+    ring.name("one", "a")
+    for number in range(1000):
+        ring.note("error", task=number)
+    assert list(event_names.read_notes(path)) == []
+    room[0] = True
+    mended(ring)
+    ring.note("error", task="last")
+    kept = [facts["task"] for _, facts in event_names.read_notes(path)]
+    assert kept == [*range(len(kept) - 1), "last"] and 10 < len(kept) < 1000
+    ring.close()
+
+
+def test_what_is_noted_before_the_file_is_made_is_in_it(path: str) -> None:
+    ring = events.Ring("", 64, "worker")
+    for number in range(3):
+        ring.note("error", task=number)
+    ring.open(path, b"")
+    assert [facts["task"] for _, facts in event_names.read_notes(path)] == [0, 1, 2]
+    ring.close()

@@ -67,6 +67,7 @@ _FIRST_BYTES = 4096
 _STEP_FACTOR = 4
 _ROOM_AGAIN_S = 0.25
 _NOTES_MAX_BYTES = 4 << 20
+_WAITING_MAX_BYTES = 1 << 18  # of lines that wait for room on the disk
 HOLES_MAX = 16  # more than the number of threads that write at the same moment
 
 TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST, LEASE = 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -149,7 +150,7 @@ class Ring:
         self._lock = threading.RLock()
         self._names: dict[tuple[str, str], int] = {}
         self.sites: dict[tuple[int, int], tuple[object, int]] = {}  # lines of code (owner/call_sites.py)
-        self._unnamed = b""  # lines for which the file of names had no room
+        self._unnamed = b""  # lines for which the file of names had no room yet
         self._unwritten = 0
         self._short = False  # the disk had no room for the next step
         self._mender: threading.Thread | None = None
@@ -295,17 +296,15 @@ class Ring:
     def note(self, kind: str, /, **facts: object) -> None:
         """Keep facts that an event has no room for: once per actor or failure, never per task that ends well.
 
-        A process keeps a few megabytes of them; what comes after that is not kept. Never raises.
+        A process keeps a few megabytes; some hundred kilobytes wait for room on the disk. Never raises.
         """
-        if self._note_bytes > _NOTES_MAX_BYTES:
-            return
-        line = note_line(kind, facts)
         with self._lock:
-            if not self._unnamed:  # a full disk costs this entry and nothing else
+            if self._note_bytes <= _NOTES_MAX_BYTES and len(self._unnamed) < _WAITING_MAX_BYTES:
+                line = note_line(kind, facts)
                 self._note_bytes += len(line)
-                self._unnamed = line
+                self._unnamed += line
                 if not self._write_names():
-                    self._unnamed = b""
+                    self._mend_later()
 
     def write(
         self,

@@ -8,6 +8,7 @@ import os
 import random
 import sqlite3
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,77 @@ def test_a_process_that_is_gone_is_read_from_segments_alone(session: Session) ->
     }
     session.ring.close()
     session.writer.close()
+
+
+def names(session: Session) -> set[str]:
+    with opened(session.path) as found:
+        return {name for (name,) in found.rows("SELECT name FROM tasks")}
+
+
+def once(monkeypatch: pytest.MonkeyPatch, owner: object, method: str, act: Callable[[], None]) -> None:
+    """Have something done within a refresh: right before the first call of a function that it calls."""
+    called = getattr(owner, method)
+    left = [act]
+
+    def first(*args: object, **named: object) -> object:
+        if left:
+            left.pop()()
+        return called(*args, **named)
+
+    monkeypatch.setattr(owner, method, first)
+
+
+def test_a_task_has_its_name_if_both_are_written_after_the_names_were_read(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work() -> None:
+        session.run(2, "two")
+        site = session.ring.name("line.py:1")
+        session.ring.write(events.PUT, TASK_ID, site, 1.0, 2.0, 3.0)
+
+    session.run(1, "one")
+    once(monkeypatch, events, "read_slots", work)
+    assert names(session) == {"one", "two"}
+    with opened(session.path) as found:
+        assert found.rows("SELECT n.text FROM spans s JOIN names n ON n.id = s.site") == [("line.py:1",)]
+    session.ring.close()
+    session.writer.close()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_task_has_its_name_if_its_process_ends_while_the_segments_are_read(
+    session: Session, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    session.run(count, "one")
+    if count == 1:
+        session.run(1, "two")  # names that differ are read in another way than a flood of one name
+    session.copy()
+    once(monkeypatch, segments, "payload", session.end)  # after the blocks were listed
+    assert names(session) == ({"one", "two"} if count == 1 else {"one"})
+    assert "?" not in names(session)
+    session.ring.close()
+    session.writer.close()
+
+
+def test_an_attempt_is_one_row_if_its_owner_is_read_after_and_its_worker_before_it_ended(
+    session: Session,
+) -> None:
+    owner = events.Ring(f"{session.path}/rings/{'ef' * 8}.ring", 64, "driver", b"\1\0\0\0")
+    owner.note(
+        "failed", task=TASK_ID.hex(), attempt=0, name="f", kind="task", end_s=3.0, error="TASK_CANCELLED"
+    )
+    asked = "SELECT name, state FROM tasks"
+    with opened(session.path) as found:
+        assert found.rows(asked) == [("f", "FAILED")]
+    session.ring.write(events.TASK, TASK_ID, session.ring.name("f"), 1.0, 2.0, 3.0, events.FAILED)
+    with opened(session.path) as found:
+        assert found.rows(asked) == [("f", "FAILED")]
+        assert found.rows("SELECT sum(count) FROM counts") == [(1,)]
+        assert found.rows("SELECT start_s FROM attempts") == [
+            (2.0,)
+        ]  # the record of the worker, which knows more
+    for ring in (owner, session.ring):
+        ring.close()
 
 
 def test_what_a_ring_overwrote_is_counted(session: Session) -> None:

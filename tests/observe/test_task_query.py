@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from sundog import events
+from sundog.observe import index as module
 from sundog.observe.index import Index, opened
 from sundog.observe.task_query import Scene, TaskQuery
 from sundog.util.state.api import matches
@@ -101,6 +103,39 @@ def test_errors_sites_and_parents_belong_to_their_rows(index: Index) -> None:
     assert by_id[task_id(2).hex()]["call_site"] is None
     assert by_id[task_id(2, WORKER).hex()]["parent_task_id"] == task_id(3).hex()
     assert task_id(1, WORKER).hex() not in by_id
+
+
+def test_an_answer_is_of_one_moment_though_another_reader_brings_the_index_up_to_date_meanwhile(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = task_id(60)
+    ring = events.Ring(f"{index.session_path}/rings/{'12' * 8}.ring", 64, "worker", b"\1\0\0\0")
+    told = {
+        "task": ended.hex(), "owner": DRIVER.hex(), "attempt": 0, "name": "late", "function": "late", "kind": "task",
+        "actor": "", "resources": {}, "pg": "", "submit_s": NOW, "state": "PENDING_NODE_ASSIGNMENT", "missing": [],
+        "parent": "", "worker": "12" * 8, "pid": 7, "job": "01000000",
+    }  # fmt: skip
+    seen_by_the_other: list[Any] = []
+
+    def match_while_it_ends(row: Any, filters: Any) -> bool:
+        if not seen_by_the_other:
+            ring.write(events.TASK, ended, ring.name("late"), NOW, NOW + 1, NOW + 2)
+            with opened(index.session_path) as other:
+                seen_by_the_other.extend(other.rows("SELECT state FROM tasks WHERE name = 'late'"))
+        return matches(row, filters)
+
+    monkeypatch.setattr(module, "_BUSY_S", 0.0)
+    before = os.stat(f"{index.session_path}/records/{module.FILE}").st_ino
+    with index.standing_still():
+        query = TaskQuery(index, Scene("aa", "/s", True), match_while_it_ends)
+        found, total = query.rows([("name", "=", "late")], 10, [told], detail=False)
+    assert seen_by_the_other == [("FINISHED",)]
+    assert [(row["task_id"], row["state"]) for row in found] == [(ended.hex(), "PENDING_NODE_ASSIGNMENT")]
+    assert total == 1
+    assert (
+        os.stat(f"{index.session_path}/records/{module.FILE}").st_ino == before
+    )  # the other did not take it for broken
+    ring.close()
 
 
 def test_counts_are_those_of_the_rows(index: Index) -> None:

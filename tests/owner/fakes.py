@@ -15,7 +15,7 @@ from sundog.ids import IdMaker, random_id
 from sundog.owner.lanes import ActorLane, Lane
 from sundog.owner.objects import Objects
 from sundog.owner.pauses import KnownPauses
-from sundog.owner.rows import Task
+from sundog.owner.rows import Task, Value
 from sundog.owner.unread import UnreadErrors
 
 ME = b"me" * 4
@@ -221,10 +221,14 @@ class FakeReplies:
 
     def __init__(self) -> None:
         self.failed: list[tuple[Task, BaseException]] = []
+        self.ended: list[tuple[Task, Value]] = []
         self.heard: list[Any] = []
 
     def fail_with(self, task: Task, error: BaseException) -> None:
         self.failed.append((task, error))
+
+    def fail(self, task: Task, value: Value) -> None:
+        self.ended.append((task, value))
 
     def handle(self, _lane: Any, batch: Any) -> None:
         self.heard.append(batch)

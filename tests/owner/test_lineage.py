@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from sundog import event_names, events
 from sundog.exceptions import ObjectLostError, ObjectReconstructionFailedError
-from sundog.ids import result_id
+from sundog.ids import result_id, task_of
 from sundog.owner.arguments import Arguments
 from sundog.owner.dispatch import Dispatch
 from sundog.owner.lineage import Recovery
 from sundog.owner.objects import CopyLost
-from sundog.owner.rows import DONE, QUEUED, Fn, Task
+from sundog.owner.rows import DONE, QUEUED, SENT, Fn, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.lanes import OK
 from tests.owner.fakes import make_owner
@@ -89,6 +92,22 @@ def test_what_was_put_cannot_be_made_again() -> None:
     world.lineage.lost(oid, "s")
     with pytest.raises(ObjectLostError):
         world.owner.objects.load(oid)
+
+
+def test_a_task_that_ends_because_an_object_inside_its_arguments_is_lost_is_noted(tmp_path: Path) -> None:
+    world = World()
+    owner = world.owner
+    owner.ring = events.Ring(str(tmp_path / "1.ring"), 64, "driver")
+    oid = owner.ids.put()
+    owner.objects.store(oid, (OK, b"", ("s", 8, []), None, None))
+    task = Task(owner.ids.task(), Fn(1, "g"), b"args", 0.0)
+    task.state = SENT
+    owner.table[task.id] = task
+    world.lineage.argument_lost(task, oid, "s")
+    assert [ended for ended, _ in owner.replies.ended] == [task]
+    [(kind, facts)] = event_names.read_notes(owner.ring.path)
+    assert (kind, facts["task"], facts["origin"]) == ("failed", task.id.hex(), task_of(oid).hex())
+    owner.ring.close()
 
 
 def test_a_reader_that_finds_a_copy_gone_has_it_made_and_everything_is_sent() -> None:

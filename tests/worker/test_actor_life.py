@@ -12,11 +12,13 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from sundog import events
 from sundog.owner import context
 from sundog.serialize.pack import unpack
 from sundog.wire.control import ConstructActor, TerminateActor
 from sundog.worker import actor_life as module
 from sundog.worker.actor_life import ActorLife, own_repr
+from sundog.worker.meter import Meter
 from tests.owner.fakes import OTHER
 from tests.worker.whole import WholeWorker, whole_worker
 
@@ -104,6 +106,30 @@ def test_a_constructor_that_raises_ends_the_process_with_its_error(worker: Whole
     assert isinstance(unpack(packed, None).as_instanceof_cause(), ValueError)
     assert "Broken.__init__" in text and "no model" in text
     assert worker.serving.stopping == "its constructor failed"
+
+
+@pytest.mark.parametrize(("cls", "failed"), [(Counter, False), (Broken, True)])
+def test_the_node_hears_how_a_constructor_ended_when_that_is_recorded(
+    worker: WholeWorker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cls: type, failed: bool
+) -> None:
+    ring = events.Ring(str(tmp_path / "11111111.ring"), 64, "worker")
+    worker.owner.ring = worker.executor.ring = ring
+    worker.executor.meter = Meter(ring)
+    send = worker.owner.control.send
+    recorded: list[Any] = []
+
+    def look_and_send(message: Any) -> None:
+        read = events.read_ring(ring.path)
+        assert read is not None
+        made = (each for each in read[1] if each.kind == events.CREATE)
+        recorded.extend((each.name, each.task_id, each.failed) for each in made)
+        send(message)
+
+    monkeypatch.setattr(worker.owner.control, "send", look_and_send)
+    _, heard = _construct(worker, _spec(cls))
+    assert [message[0] for message in heard] == ["actor_failed" if failed else "actor_ready"]
+    assert recorded == [(f"{cls.__name__}.__init__", ACTOR, failed)]
+    ring.close()
 
 
 @pytest.mark.parametrize("code", [0, 3])

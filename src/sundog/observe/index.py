@@ -98,6 +98,16 @@ class Index:
         folded = int(self.meta("folded", 0))
         return {**ledger.figures(), "missed": max(0, self.missed() - folded)}
 
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """All questions within are answered from one state: another reader that has news to add waits meanwhile."""
+        self.db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(sqlite3.Error):
+                self.db.execute("COMMIT")
+
     def close(self) -> None:
         """Close the file."""
         self.db.close()
@@ -201,7 +211,11 @@ def open_index(session_path: str, told: Progress | None = None) -> Index:
         if lock is not None:
             try:
                 return _on_disk(session_path, tell)
-            except (sqlite3.DatabaseError, OSError):
+            except (sqlite3.DatabaseError, OSError) as error:
+                if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY:
+                    return _in_memory(
+                        session_path, tell
+                    )  # another reader stands still; the file is as good as before
                 # The index is broken, or there is no room for it: rebuild it, then try in memory.
                 _remove(session_path)
                 with contextlib.suppress(sqlite3.DatabaseError, OSError):

@@ -27,6 +27,7 @@ _TASKS = frozenset({events.TASK, events.CALL, events.CREATE})
 _FLOODS = frozenset({events.TASK, events.CALL})
 _WAITS = frozenset({events.GET, events.WAIT})
 _MADE = frozenset({events.PUT, events.RESULT, events.ARGUMENTS})
+_SITED = _WAITS | {events.WAITED, events.PUT, events.ARGUMENTS, events.SITE}  # named by a line of code
 _LEASE = "lease"  # stands where the fingerprint of a function's code would
 _UNKNOWN = ("?", "", "")
 _MOST = float(1 << 62)
@@ -64,6 +65,7 @@ class Intake:
         self._errors: list[SqlRow] = []
         self._tallies: dict[tuple[int, int, int, int | None], list[float]] = {}
         self._queued: dict[str, list[SqlRow]] = {}
+        self._nameless: set[bytes] = set()  # ended processes whose names are in no segment
         self._load()
         self.zones = Zones(db)
 
@@ -111,18 +113,44 @@ class Intake:
     def _take_names(self, source: RecordedProcess, data: bytes) -> None:
         names, notes, whole = event_names.parse(data)
         source.names_at += whole
+        self._take_numbers(source, names)
+        for kind, facts in notes:
+            with contextlib.suppress(KeyError, ValueError, TypeError):
+                self._take_note(source, kind, facts)
+
+    def _take_numbers(self, source: RecordedProcess, names: list[tuple[int, str, str, str]]) -> None:
         rows = []
         for number, text, code, function in names:
             name = source.numbers[number] = self._name(text, code, function)
             rows.append((source.id, number, name))
             if code == _LEASE and not source.lease:
-                source.lease = (
-                    name  # its event may be overwritten; the next one says when another lease began
-                )
+                # Its event may be overwritten; the next one says when another lease began.
+                source.lease = name
         self.db.executemany("INSERT OR REPLACE INTO numbers VALUES(?, ?, ?)", rows)
-        for kind, facts in notes:
-            with contextlib.suppress(KeyError, ValueError, TypeError):
-                self._take_note(source, kind, facts)
+
+    def _look_again(self, source: RecordedProcess) -> None:
+        """Find names that were written since the file of names was read; the file of a process that ended meanwhile
+        is in a segment. Notes are left for the next reading, and so the names come once more then.
+        """
+        ring = f"{self.session_path}/rings/{source.process_id.hex()}.ring"
+        try:
+            with open(f"{ring}.names", "rb") as file:
+                file.seek(source.names_at)
+                data = file.read()
+        except OSError:
+            data = self._names_in_segments(source.process_id)[source.names_at :]
+        self._take_numbers(source, event_names.parse(data)[0])
+
+    def _names_in_segments(self, process_id: bytes) -> bytes:
+        from sundog.observe import segments
+
+        if process_id not in self._nameless:
+            for segment in reversed(segments.list_segments(self.session_path)):
+                for block in segments.scan(segment):
+                    if block.kind == segments.NAMES and block.process_id == process_id:
+                        return segments.payload(segment, block)
+            self._nameless.add(process_id)
+        return b""
 
     def _take_note(self, source: RecordedProcess, kind: str, facts: JsonObject) -> None:
         if kind == "error":
@@ -282,7 +310,7 @@ class Intake:
 
     def _take_alike(self, source: RecordedProcess, slots: events.Slots, alike: events.Columns) -> None:
         """A flood of short tasks of one name: rows are made by the C code of struct and sqlite alone."""
-        name = source.numbers.get(alike.name) or self._name("?")
+        name = self._name_of(source)(alike.name)
         self.ledger.count_columns(source.process_id.hex(), lambda _: self._texts[name][:2], alike)
         self.db.executemany(
             "INSERT INTO attempts(task_id, submit_s, start_s, end_s, attempt, flags, cpu_s, peak_bytes, kind, name, "
@@ -303,7 +331,14 @@ class Intake:
         source.after = max(source.after, slots.first - 1 + count)
 
     def _name_of(self, source: RecordedProcess) -> Callable[[int], int]:
+        """What finds names of events that were read after the names; it looks for new names once."""
+        looked = False
+
         def find(number: int) -> int:
+            nonlocal looked
+            if number not in source.numbers and not looked:
+                looked = True
+                self._look_again(source)
             return source.numbers.get(number) or self._name("?")
 
         return find
@@ -337,6 +372,8 @@ class Intake:
 
     def _take_other(self, source: RecordedProcess, fields: SqlRow, name_of: Callable[[int], int]) -> None:
         task_id, last, start, end, name, kind, _, attempt, cpu_s, own_bytes, _, slot = fields
+        if kind in _SITED and name and name not in source.numbers:
+            name_of(name)
         if kind in _WAITS:
             if start >= source.blocked_s:
                 source.blocked_s = 0.0  # the wait has ended
@@ -476,23 +513,8 @@ class Intake:
             kind = events.CALL if home.actor_id else events.TASK
             text, _, function = self._texts[name]
             known = self._name(text, "", function)
-            flags |= schema.LOST
-            rows.append(
-                (
-                    task_id,
-                    attempt,
-                    kind,
-                    known,
-                    home.id,
-                    submit,
-                    start,
-                    end,
-                    flags,
-                    cpu_s,
-                    int(own_bytes),
-                    home.lease,
-                )
-            )
+            told = (submit, start, end, flags | schema.LOST, cpu_s, int(own_bytes))
+            rows.append((task_id, attempt, kind, known, home.id, *told, home.lease))
         self._insert_tasks(rows)
         known_lost = self.db.execute(
             "SELECT count(*) FROM attempts WHERE flags & 1 AND flags & ?", (schema.LOST,)
@@ -515,11 +537,27 @@ class Intake:
         for key in self._there(failed):
             del failed[key]
         self._insert_tasks([self._unrun(*key, json.loads(text)) for key, text in failed.items()])
+        changed = self._drop_unrun()
         ended = [(task_id, attempt) for task_id, attempt, *_, in_order in self._errors if in_order]
         retried = self._there((task_id, attempt + 1) for task_id, attempt in ended)
-        return self.db.executemany(
-            "UPDATE attempts SET flags = flags & ~1 WHERE flags & 1 AND task_id = ? AND attempt = ?",
-            [key for key in ended if (key[0], key[1] + 1) not in retried],
+        return (
+            changed
+            + self.db.executemany(
+                "UPDATE attempts SET flags = flags & ~1 WHERE flags & 1 AND task_id = ? AND attempt = ?",
+                [key for key in ended if (key[0], key[1] + 1) not in retried],
+            ).rowcount
+        )
+
+    def _drop_unrun(self) -> int:
+        """Remove rows that stood for the record of a worker, which has come by now: its ring was read before the worker
+        wrote it, and the ring of the owner after. How many.
+        """
+        if self.db.execute("SELECT 1 FROM failures LIMIT 1").fetchone() is None:
+            return 0
+        return self.db.execute(
+            "DELETE FROM attempts WHERE id IN (SELECT u.id FROM attempts a JOIN attempts u ON u.task_id = a.task_id "
+            "AND u.attempt = a.attempt WHERE a.id > ? AND NOT a.flags & ? AND u.flags & 1 AND u.flags & ?)",
+            (self._first, schema.UNRUN, schema.UNRUN),
         ).rowcount
 
     def _there(self, keys: Iterable[tuple[bytes, int]]) -> set[tuple[bytes, int]]:

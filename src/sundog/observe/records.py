@@ -99,7 +99,7 @@ class SessionRows:
 
 def read_session(path: str) -> SessionRows:
     """Everything that a session has recorded, each kind in the order it began."""
-    with opened(path) as index:
+    with opened(path) as index, index.standing_still():
         rows = base_rows(index)
         rows.tasks = list(tasks_where(index, rows, "WHERE NOT a.flags & 32 ORDER BY a.start_s"))
         rows.spans = list(spans_where(index, rows, "ORDER BY s.start_s"))

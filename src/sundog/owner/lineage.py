@@ -23,6 +23,7 @@ from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import PROCESS_BYTES, index_of, result_id, task_of
 from sundog.owner import losses
 from sundog.owner.basics import Basics
+from sundog.owner.failures import note_failed
 from sundog.owner.getting import Getting
 from sundog.owner.objects import CopyLost
 from sundog.owner.peers import Peers
@@ -170,6 +171,7 @@ class Recovery:
             task.actor.put_back(task)
         self.lost(oid, segment)
         if oid not in (task.deps or ()):
+            note_failed(basics, task, None, basics.wall_s(), origin=task_of(oid))
             self.replies.fail(task, whole(basics.ready[oid]))  # passed by value: no task can make it again
             return
         self.arguments.await_all(task)

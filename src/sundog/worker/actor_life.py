@@ -114,8 +114,12 @@ class ActorLife:
         creator: bytes = spec["owner"]
         token = context.running.set((actor_id, f"{spec['class_name']}.__init__", incarnation, creator))
         owner.ring.started(actor_id, start, owner.ring.name(f"{spec['class_name']}.__init__"))
-        failed = events.HIDDEN if spec.get("hidden") else 0
         cls = None
+
+        def record(flags: int) -> None:
+            """Before the node hears how it ended: who is told so may ask for the record at once."""
+            self._record(spec, actor_id, incarnation, cls, start, flags)
+
         try:
             if self.serving.watch.changed() and owner.config.reload_changed_modules:
                 # No user code has run here yet, so importing again has the same effect as a new process.
@@ -133,7 +137,7 @@ class ActorLife:
             if executor.exit_after is not None:
                 raise SystemExit  # the constructor called exit_actor() and caught the exception
         except (SystemExit, AsyncioActorExit) as error:
-            failed = events.FAILED
+            record(events.FAILED)
             if executor.exit_after is None:
                 ended = error if isinstance(error, SystemExit) else SystemExit(0)
                 executor.exit_code = exits.exit_code(ended)
@@ -141,7 +145,7 @@ class ActorLife:
             executor.actor = None
             self.serving.stopping = executor.exit_after
         except BaseException as error:
-            failed |= events.FAILED
+            record(events.FAILED)
             self._construction_failed(actor_id, incarnation, spec, error)
         else:
             executor.inspection.capsules.constructed(spec)
@@ -150,6 +154,7 @@ class ActorLife:
                 owner.objects.drain()
                 held = owner.refs.still_held(creator, received)
                 owner.objects.carry_out()
+            record(0)
             if concurrent is not None:
                 self._hand_over(concurrent)
             owner.control.send(ActorReady(actor_id, incarnation, held, shown))
@@ -159,9 +164,21 @@ class ActorLife:
             context.running.reset(token)
             self.serving.current = None
             executor.title.seen("")
+
+    def _record(
+        self,
+        spec: Registration,
+        actor_id: bytes,
+        incarnation: int,
+        cls: type | None,
+        start: float,
+        flags: int,
+    ) -> None:
+        owner = self.owner
         name = owner.ring.name(f"{spec['class_name']}.__init__", fingerprint(cls))
         submit_s, end, extra = spec.get("submit_s", start), owner.wall_s(), spec["extra"]
-        executor.meter.write(events.CREATE, actor_id, name, submit_s, start, end, failed, incarnation)
+        flags |= events.HIDDEN if spec.get("hidden") else 0
+        self.executor.meter.write(events.CREATE, actor_id, name, submit_s, start, end, flags, incarnation)
         values = extra.get(wire.EXTRA_VALUES) if extra else None
         event_facts.moved(owner.ring, actor_id, incarnation, spec["args"], values, 0, end)
 

@@ -73,7 +73,7 @@ def ask_tasks(
     """Give the attempts that pass the filters, at most `limit`, and how many there are in all. Raises as `ask`."""
     source = find_source(address)
     told = [each for each in _tell(source, "tasks", detail, whole) if "count" not in each]
-    with records.opened(source.path) as index:
+    with records.opened(source.path) as index, index.standing_still():
         query = TaskQuery(index, _scene(source, index), matches)
         found, total = query.rows(filters, limit, told, detail=detail)
         _warn_of_missed(index)
@@ -84,7 +84,7 @@ def count_tasks(address: str | None, whole: bool) -> Rows:
     """Give how many attempts there are of each name, type and state. Raises as `ask`."""
     source = find_source(address)
     told = _tell(source, "tasks", False, whole)
-    with records.opened(source.path) as index:
+    with records.opened(source.path) as index, index.standing_still():
         query = TaskQuery(index, _scene(source, index), lambda row, filters: True)
         counted = query.counts([each for each in told if "count" not in each])
         _warn_of_missed(index)
