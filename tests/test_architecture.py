@@ -21,17 +21,18 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "sundog"
 MAX_LINES = 600
 CHECKS = breaches.CHECKS | names.CHECKS
-# The largest cycle of imports that these packages may have, types included. Only ever fewer.
+# The largest cycle of imports that a package may have, types included; none where it is not named. Only ever fewer.
 LARGEST_CYCLE = {
+    "advice": 2,
     "engines": 2,
-    "node": 4,
-    "observe": 0,
+    "node": 3,
     "owner": 2,
     "ray_engine": 3,
     "serve": 6,
     "state": 2,
     "store": 2,
-    "wire": 0,
+    "util": 2,
+    "worker": 4,
 }
 # Lines of code of the package with `Any`, and its public functions that return it. Only ever fewer.
 MAX_ANY_LINES = 296
@@ -248,11 +249,11 @@ def test_a_cycle_through_a_function_and_an_import_for_types_is_found() -> None:
     assert sorted(map(sorted, cycles.components(graph))) == [["a", "b", "c"], ["d"]]
 
 
-@pytest.mark.parametrize("folder", sorted(LARGEST_CYCLE))
+@pytest.mark.parametrize("folder", sorted(each.name for each in PACKAGE.iterdir() if each.is_dir()))
 def test_no_cycle_of_imports_grows(folder: str) -> None:
     largest = next(iter(cycles.cycles_of(folder)), [])
 
-    assert len(largest) <= LARGEST_CYCLE[folder], (
+    assert len(largest) <= LARGEST_CYCLE.get(folder, 0), (
         f"give a part what it needs by name, with a Protocol for what is above it: {largest}"
     )
 

@@ -18,13 +18,16 @@ import sys
 import types
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import traceback
 
     from sundog.plain import JsonObject
 
+ErrorT = TypeVar("ErrorT", bound=BaseException)
+
+_NO_FRAMES = "__sundog_no_frames__"  # an attribute of errors that `without_frames` has marked
 _CHAIN_MAX = 16  # arbitrary; a retry loop can chain thousands of contexts, and the last ones are enough
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on classes made by Python code, clear on those written in C
 _ARGS: types.GetSetDescriptorType = vars(BaseException)["args"]
@@ -77,6 +80,12 @@ def hint_at_copy(exc: BaseException) -> None:
         exc.add_note(_COPY_HINT)
 
 
+def without_frames(error: ErrorT) -> ErrorT:
+    """Mark an error that sundog itself raises in a worker for a mistake of the user's: no frame of ours explains it."""
+    error.__dict__[_NO_FRAMES] = True
+    return error
+
+
 def _format_frames(exc: BaseException, hidden: tuple[str, ...], trouble: BaseException) -> str:
     """The least that can be said of an exception: where it was raised, and its name."""
     import traceback
@@ -96,6 +105,8 @@ def _format_one(exc: BaseException, hidden: tuple[str, ...]) -> str:
     import traceback
 
     shown = traceback.TracebackException(type(exc), exc, exc.__traceback__)
+    if _NO_FRAMES in exc.__dict__:
+        shown.stack.clear()
     _hide_frames(shown, hidden)
     if getattr(type(exc), "continues_stack", False):
         # One continuous stack: the frames of the waiting task, then those of the awaited task.

@@ -99,6 +99,16 @@ def test_an_exception_is_told_with_its_place() -> None:
     )
 
 
+def test_a_task_that_ran_too_long_is_told_by_its_sentence_not_by_the_advice_at_its_end() -> None:
+    text = 'f() ran longer than its timeout_s=1. Its code was here:\n  File "b.py", line 8, in f\n'
+    text += "    g()\nWhy: sundog why 1"
+    failed = task(
+        "FAILED", start_s=95.0, end_s=96.0, attempts=[Attempt(0, "FAILED", "TASK_EXECUTION_EXCEPTION", text)]
+    )
+    words = told(explain(failed))
+    assert "f() ran longer than its timeout_s=1. Its code was here: | " in words and "Why:" not in words
+
+
 def test_an_argument_that_failed_is_the_first_cause() -> None:
     origin = task(
         "FAILED", name="load", task_id="cc" * 16, attempts=[Attempt(0, "FAILED", "X", "no such file")]

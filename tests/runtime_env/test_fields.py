@@ -35,7 +35,7 @@ def test_an_unknown_field_is_refused_with_the_nearest_known_one() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "text"),
     [
-        ({"env_vars": {"A": 1}}, TypeError, "entry 'A': 1 has a int"),
+        ({"env_vars": {"A": 1}}, TypeError, "entry 'A': 1 has something of type int"),
         ({"env_vars": {1: "A"}}, TypeError, "must map str to str"),
         ({"env_vars": ["A=1"]}, TypeError, "got list"),
         ({"env_vars": {"A=B": "1"}}, ValueError, "cannot be the name of a variable"),

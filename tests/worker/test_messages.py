@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from sundog.wire import control, peers
-from sundog.worker import messages
+from sundog.worker import exits, messages
 from tests.owner.fakes import OTHER, make_owner, new_id
 
 TASK = b"t" * 16
@@ -135,14 +135,14 @@ def test_a_worker_may_end_or_act_while_no_process_needs_it(owner: Any) -> None:
         assert owner.control.sent[2 * number :] == [control.ExitOk(free), control.ActOk(free)]
         owner.table[TASK] = object()  # a task of its own is under way
     del owner.table[TASK]
-    assert messages.may_exit(owner)
+    assert exits.may_exit(owner)
     owner.actors.scopes[b"a"] = object()  # an actor that it created lives as long as its handles
-    assert not messages.may_exit(owner)
+    assert not exits.may_exit(owner)
 
 
 def test_a_worker_whose_object_another_process_holds_may_not_end(owner: Any) -> None:
     oid = new_id()
     owner.refs.hold(oid)
-    assert messages.may_exit(owner)
+    assert exits.may_exit(owner)
     owner.refs.give(OTHER, [oid])
-    assert not messages.may_exit(owner)
+    assert not exits.may_exit(owner)

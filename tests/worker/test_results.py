@@ -65,7 +65,9 @@ def test_a_wrong_number_of_results_is_an_error_that_says_both_numbers(
     worker: WholeWorker, function: Any, words: str
 ) -> None:
     [reply] = _run(worker, function, 2)
-    assert words in str(error_in(reply))
+    text = str(error_in(reply))
+    assert words in text
+    assert "  File " not in text, "the user's code raised nothing, and a frame of sundog's explains nothing"
 
 
 def test_no_result_is_an_empty_answer(worker: WholeWorker) -> None:

@@ -6,11 +6,21 @@ process runs here, in the terminal, until Ctrl-C. Runs in the terminal's process
 
 import click
 
-from sundog.cli import exits
+from sundog.cli import exits, rows
 from sundog.cli.sessions import opened, session_option
 
+_EXAMPLES = rows.examples(
+    ("sundog dashboard", "the newest session"),
+    ("sundog dashboard --port 0", "on any free port"),
+    ("sundog dashboard --session run.sundog", "of a file from a colleague"),
+)
 
-@click.command("dashboard", short_help="Show a session's page in the browser; running, ended, or a file.")
+
+@click.command(
+    "dashboard",
+    short_help="Show a session's page in the browser; running, ended, or a file.",
+    epilog=_EXAMPLES,
+)
 @session_option
 @click.option(
     "--host",

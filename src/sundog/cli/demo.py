@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sundog.cli import exits
+from sundog.cli import exits, rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -73,7 +73,15 @@ def make_table(summaries: Iterable[Summary]) -> "Table":
     return table
 
 
-@click.command("demo", short_help="Run a small program and show what the recording says about it.")
+_EXAMPLES = rows.examples(
+    ("sundog demo", "the program, its timeline in short, and advice"),
+    ("sundog demo --timeline demo.json", "the whole timeline in a file too"),
+)
+
+
+@click.command(
+    "demo", short_help="Run a small program and show what the recording says about it.", epilog=_EXAMPLES
+)
 @click.option(
     "--timeline",
     "timeline_path",

@@ -32,7 +32,10 @@ _EXAMPLES = rows.examples(
 def command(
     resource: str, id_: str, form: str, timeout: int, address: str | None, session: str | None
 ) -> int:
-    """Show all that is known about one task, actor or object. A retried task is shown attempt by attempt."""
+    """Show all that is known about one task, actor or object. A retried task is shown attempt by attempt.
+
+    RESOURCE is actors, jobs, nodes, objects, placement-groups, tasks or workers; `sundog list RESOURCE` shows the ids.
+    """
     from sundog.util import state
 
     address = address_of(session, address)

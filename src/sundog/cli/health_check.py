@@ -5,10 +5,15 @@ Owns the flags, which are Ray's. Runs in the terminal's process, main thread; it
 
 import click
 
-from sundog.cli import exits
+from sundog.cli import exits, rows
+
+_EXAMPLES = rows.examples(
+    ("sundog health-check && echo it answers", "the newest session"),
+    ("sundog health-check --session NAME", "this one; sundog session list shows the names"),
+)
 
 
-@click.command("health-check", short_help="Exit with 0 if a session answers.")
+@click.command("health-check", short_help="Exit with 0 if a session answers.", epilog=_EXAMPLES)
 @click.option("--address", help="The session's address; by default the newest running session.")
 @click.option(
     "--skip-version-check",

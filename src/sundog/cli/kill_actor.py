@@ -6,10 +6,16 @@ as long as it takes. Runs in the terminal's process, main thread.
 
 import click
 
-from sundog.cli import exits
+from sundog.cli import exits, rows
+
+_EXAMPLES = rows.examples(
+    ("sundog kill-actor --name store --namespace team", "after the calls that it has"),
+    ("sundog kill-actor --name store --namespace team --force", "at once; it restarts if it may"),
+    ("sundog list actors --detail", "the names of actors, and their namespaces"),
+)
 
 
-@click.command("kill-actor", short_help="End a named actor.")
+@click.command("kill-actor", short_help="End a named actor.", epilog=_EXAMPLES)
 @click.option("--name", help="The actor's name.")
 @click.option(
     "--namespace",

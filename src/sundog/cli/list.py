@@ -47,7 +47,10 @@ def command(
     address: str | None,
     session: str | None,
 ) -> int:
-    """List tasks, actors, objects and everything else that a session has: one row each."""
+    """List tasks, actors, objects and everything else that a session has: one row each.
+
+    RESOURCE is actors, cluster-events, jobs, nodes, objects, placement-groups, runtime-envs, tasks or workers.
+    """
     from sundog.util import state
 
     address = address_of(session, address)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sundog.cli import exits
+from sundog.cli import exits, rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -144,7 +144,14 @@ def make_table(results: list[Result]) -> "Table":
     return table
 
 
-@click.command("microbenchmark", short_help="Measure the headline cases on this machine.")
+_EXAMPLES = rows.examples(
+    ("sundog microbenchmark", "all cases, in about half a minute"),
+    ("sundog microbenchmark --only actor", "the cases with this word in their names"),
+    ("sundog microbenchmark --json", "for another program"),
+)
+
+
+@click.command("microbenchmark", short_help="Measure the headline cases on this machine.", epilog=_EXAMPLES)
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sundog.cli import exits
+from sundog.cli import exits, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,17 @@ def _asked(do: Callable[[], T]) -> T:
         raise exits.CommandError(str(error)) from None
 
 
-@click.group("serve", short_help="Run, update and watch Serve applications.")
+_EXAMPLES = rows.examples(
+    ("sundog serve run module:app", "run an application until Ctrl-C"),
+    ("sundog serve build module:app -o app.yaml", "write a config for it"),
+    ("sundog serve deploy app.yaml", "deploy or update what the config names"),
+    ("sundog serve deploy app.yaml --canary 5%", "the new version gets a twentieth of the requests"),
+    ("sundog serve status", "the state of applications and replicas"),
+    ("sundog serve rollback NAME", "return to the version before"),
+)
+
+
+@click.group("serve", short_help="Run, update and watch Serve applications.", epilog=_EXAMPLES)
 def command() -> None:
     """Run, update and watch Serve applications."""
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sundog.cli import exits
+from sundog.cli import exits, rows
 from sundog.cli.ray_flags import style_flags
 from sundog.plain import plain
 
@@ -322,7 +322,16 @@ def _all_labels(context: click.Context, option: click.Parameter, text: str) -> d
     return {**context.meta.get(_LABELS, {}), **parse_labels(context, option, text)}
 
 
-@click.command("start", short_help="Start a session that outlives this command.")
+_EXAMPLES = rows.examples(
+    ("sundog start --head", "then run programs: their init() joins this session"),
+    ("sundog start --head --num-cpus 4", "with four logical CPUs"),
+    ("sundog start --address auto --num-cpus 2", "add a node to the running session"),
+    ("sundog status", "what the session has, runs and waits for"),
+    ("sundog stop", "end it"),
+)
+
+
+@click.command("start", short_help="Start a session that outlives this command.", epilog=_EXAMPLES)
 @click.option("--head", is_flag=True, help="Start a new session on this machine.")
 @click.option(
     "--address",

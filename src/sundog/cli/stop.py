@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sundog.cli import exits
+from sundog.cli import exits, rows
 from sundog.cli.ray_flags import style_flags
 
 if TYPE_CHECKING:
@@ -49,7 +49,15 @@ def _stop_node(found: list["SessionInfo"], node: str, *, force: bool, grace_s: f
     return exits.OK
 
 
-@click.command("stop", short_help="Stop the sessions of `sundog start` on this machine.")
+_EXAMPLES = rows.examples(
+    ("sundog stop", "the sessions of `sundog start`"),
+    ("sundog stop --all", "also those that programs started with init()"),
+    ("sundog stop --session NAME", "this one; sundog session list shows the names"),
+    ("sundog stop --node ID", "one node, once its tasks have ended; sundog list nodes shows the ids"),
+)
+
+
+@click.command("stop", short_help="Stop the sessions of `sundog start` on this machine.", epilog=_EXAMPLES)
 @click.option("-f", "--force", is_flag=True, help="Kill the processes at once instead of asking them to end.")
 @click.option(
     "-g",

@@ -26,7 +26,10 @@ _EXAMPLES = rows.examples(
 @rows.address_option
 @session_option
 def command(resource: str, form: str, timeout: int, address: str | None, session: str | None) -> int:
-    """Count tasks by name, actors by class, or objects by the place that made them."""
+    """Count tasks by name, actors by class, or objects by the place that made them.
+
+    RESOURCE is tasks, actors or objects.
+    """
     from sundog.util import state
 
     address = address_of(session, address)

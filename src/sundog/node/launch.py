@@ -4,8 +4,8 @@ The start of the zygote and that of the node are the longest parts of `init()` â
 process, which imports what they share and forks the zygote while it has neither a thread nor a socket of the
 session's; each then imports its own part at the same time (docs/decisions/0007), while the driver imports the API
 (docs/decisions/0008). Only then does either need to know its session. A zygote that dies later is replaced by
-a new program, for by then the node is no place to fork from. Run as a program that inherits its end of the
-socket to the program that started it (`early.SOCKET_FD`).
+a new program (`zygotes.py`). Run as a program that inherits its end of the socket to the program that started it
+(`early.SOCKET_FD`).
 """
 
 from __future__ import annotations
@@ -15,47 +15,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from sundog import isolation
-from sundog.early import SOCKET_FD, make_pair, tuned, untuned
+from sundog.early import SOCKET_FD, make_pair, untuned
 
 if TYPE_CHECKING:
-    from sundog.wire.dicts import NodeParams, SessionFacts
-
-
-def spawn_zygote(session: SessionFacts, environ: dict[str, str], lifeline_read: int) -> tuple[int, int]:
-    """Start a zygote as a program; returns its pid and the descriptor of our end of its socket."""
-    import fcntl
-
-    ours, theirs = make_pair()
-    # Descriptor numbers that the targets below cannot collide with.
-    high: list[int] = []
-    log = f"{session['path']}/logs/zygote.log"
-    try:
-        for fd in (theirs.fileno(), lifeline_read):
-            high.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10))
-        pid = os.posix_spawn(
-            sys.executable,
-            isolation.command("sundog.worker.zygote.main(['3', '4'])"),
-            tuned(environ),
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-                (os.POSIX_SPAWN_DUP2, high[0], 3),
-                (os.POSIX_SPAWN_DUP2, high[1], 4),
-            ],
-        )
-    except OSError:
-        ours.close()
-        raise
-    finally:
-        for fd in high:
-            os.close(fd)
-        theirs.close()
-    return pid, ours.detach()
+    from sundog.wire.dicts import NodeParams
 
 
 def fork_zygote(lifeline: tuple[int, int], wanted: tuple[list[str], list[str]] = ([], [])) -> tuple[int, int]:
-    """Fork a zygote off this young process. Returns as `spawn_zygote` does."""
+    """Fork a zygote off this young process; returns its pid and the descriptor of our end of its socket."""
     ours, theirs = make_pair()
     pid = os.fork()
     if pid == 0:

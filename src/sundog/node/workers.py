@@ -23,8 +23,8 @@ from sundog.net import sockets as socket
 from sundog.net.loop import Line
 from sundog.net.packets import Connection, make_pair
 from sundog.node.causes import Causes, tail
-from sundog.node.launch import spawn_zygote
 from sundog.node.rows import Environment, Job, Process
+from sundog.node.zygotes import spawn_zygote
 from sundog.plain import as_dict
 from sundog.state.instructions import StartWorker, StopWorker
 from sundog.wire.cause import Cause

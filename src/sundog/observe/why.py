@@ -23,6 +23,7 @@ _TEXT_MAX = 300
 _ERROR = re.compile(
     r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Iteration|Warning)\b"
 )  # at the beginning of a line
+_HEAD = re.compile(r"Traceback\b|sundog::|File ")  # of a traceback
 
 
 @plain(frozen=True)
@@ -558,13 +559,16 @@ def _first(text: str) -> str:
 
     >>> _first('Traceback:\\n  File "a.py", line 1\\n    f()\\nValueError: no\\nSee: sundog status')
     'ValueError: no'
+    >>> _first('f() ran too long. Its code was here:\\n  File "a.py", line 1\\n    g()\\nWhy: sundog why 1')
+    'f() ran too long. Its code was here:'
     """
     lines = [line.rstrip() for line in (text or "").splitlines() if line.strip()]
     if not lines:
         return ""
     frames = [number for number, line in enumerate(lines) if line.lstrip().startswith("File ")]
     chosen = lines[0].strip()
-    if frames:
+    # An error of sundog's own begins with a sentence; the frames below it are a stack that it shows.
+    if frames and _HEAD.match(chosen):
         errors = [line.strip() for line in lines if _ERROR.match(line.strip())]
         chosen = errors[-1] if errors else lines[-1].strip()
     return chosen if len(chosen) <= _TEXT_MAX else chosen[: _TEXT_MAX - 1] + "…"

@@ -238,8 +238,8 @@ def _check_env_vars(value: object) -> dict[str, str]:
         if not isinstance(key, str) or not isinstance(text, str):
             odd = key if not isinstance(key, str) else text
             raise TypeError(
-                f"runtime_env['env_vars'] must map str to str, but the entry {key!r}: {text!r} has a "
-                f"{type(odd).__name__}. Write it as a string: {str(key)!r}: {str(text)!r}"
+                f"runtime_env['env_vars'] must map str to str, but the entry {key!r}: {text!r} has "
+                f"something of type {type(odd).__name__}. Write it as a string: {str(key)!r}: {str(text)!r}"
             )
         if not key or "=" in key or "\0" in key + text:
             raise ValueError(f"runtime_env['env_vars'] has {key!r}, which cannot be the name of a variable")

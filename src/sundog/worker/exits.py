@@ -1,15 +1,20 @@
 """Ways out of a task that are no error of its own: a cancel, and `sys.exit()` in a user's code.
 
 Owns the exit code that Python would give, and the error of a task that left so: to its caller it is the death of the
-worker, within `max_retries`, as it is in Ray. Refuses to end anything: the worker's main thread does, after its last
-replies. Runs in workers, in the thread that ran the task.
+worker, within `max_retries`, as it is in Ray. Owns also the answer to whether a worker may end now. Refuses to end
+anything: the worker's main thread does, after its last replies. Runs in workers, in the thread that ran the task;
+`may_exit` under the owner's lock.
 """
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from sundog.exceptions import RayTaskError, WorkerCrashedError
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
 
 
 class CallCancelled(BaseException):
@@ -54,3 +59,9 @@ def error_of(error: SystemExit, name: str, task_id: bytes) -> WorkerCrashedError
         pid=os.getpid(),
         cause=called,
     )
+
+
+def may_exit(owner: Owner) -> bool:
+    """Whether no process needs this one: it owns nothing that others hold, and waits for nothing."""
+    owner.objects.drain()
+    return not owner.refs.has_dependants() and not owner.table and not owner.actors.scopes

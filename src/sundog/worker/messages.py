@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sundog.wire import control, peers
 from sundog.wire.row import Table, on
+from sundog.worker.exits import may_exit
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -52,9 +53,3 @@ def from_peers(owner: Owner, life: ActorLife, executor: Executor) -> Table:
         on(peers.Consumed, consumed),
         on(peers.Unwanted, executor.results.unwanted.told),
     )
-
-
-def may_exit(owner: Owner) -> bool:
-    """Whether no process needs this one: it owns nothing that others hold, and waits for nothing."""
-    owner.objects.drain()
-    return not owner.refs.has_dependants() and not owner.table and not owner.actors.scopes

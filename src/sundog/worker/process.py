@@ -92,7 +92,7 @@ class Parts:
         self.accelerators = Accelerators(self.config, live_environ)
         self.serving = serving = Serving(owner, executor)
         self.life = life = ActorLife(owner, executor, serving)
-        executor.sampler = LineSampler(executor, lambda: life.serving)
+        executor.sampler = LineSampler(executor, lambda: life.serving.oldest_call())
         owner.before_block, owner.after_block = serving.before_block, serving.after_block
         self.inline = Inline(owner, executor, serving)
         owner.run_here = self.inline.run

@@ -16,6 +16,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from sundog.exception_transport import without_frames
 from sundog.serialize.pack import NONE
 from sundog.wire import lanes as wire
 from sundog.worker.answers import AnswerLane
@@ -113,18 +114,19 @@ class Results:
         try:
             results = list(result)
         except TypeError:
-            raise TypeError(
-                f"{name}() has num_returns={returns} but returned {type(result).__name__}, which is not iterable."
-            ) from None
+            kind = type(result).__name__
+            text = f"{name}() has num_returns={returns} but returned {kind}, which is not iterable."
+            raise without_frames(TypeError(text)) from None
         if len(results) != returns:
-            raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
+            text = f"{name}() has num_returns={returns} but returned {len(results)} values."
+            raise without_frames(ValueError(text))
         return [self._pack(lane, task_id, name, each, index) for index, each in enumerate(results, 1)]
 
     def only_item(self, generator: Iterable[object], name: str) -> object:
         """The first item of a generator that was called with num_returns=1."""
         for each in generator:
             return each
-        raise ValueError(f"{name}() has num_returns=1 but yielded 0 values.")
+        raise without_frames(ValueError(f"{name}() has num_returns=1 but yielded 0 values."))
 
     def _pack(
         self, lane: AnswerLane, task_id: bytes | None, name: str, value: object, index: int
@@ -155,7 +157,8 @@ class Results:
                 made.append(self._pack(lane, asker, name, each, len(made) + 1))
                 each = None
             if count is not None and len(made) < count:
-                raise ValueError(f"{name}() has num_returns={count} but yielded {len(made)} values.")
+                text = f"{name}() has num_returns={count} but yielded {len(made)} values."
+                raise without_frames(ValueError(text))
         except Exception as error:
             raise Partial(error, made) from None
         finally:
@@ -241,7 +244,8 @@ class Results:
             ValueError: it is not so many objects.
         """
         if not isinstance(each, (tuple, list)) or len(each) != count:
-            raise ValueError(f"{name}() has _num_objects_per_yield={count}, but yielded {_told(each)}.")
+            text = f"{name}() has _num_objects_per_yield={count}, but yielded {_told(each)}."
+            raise without_frames(ValueError(text))
         first = last - count + 1
         for index, part in enumerate(each, first):
             try:

@@ -26,7 +26,6 @@ from sundog.worker.meter import own_and_shared
 
 if TYPE_CHECKING:
     from sundog.worker.executor import Executor
-    from sundog.worker.serving import Serving
 
 _STEP_S = 0.1
 _STEP_MAX_S = 1.0
@@ -47,10 +46,10 @@ Call = tuple[bytes, float, Iterator[FrameType]]
 class LineSampler:
     """Looks at what the worker runs. `wake` is the main thread's; everything else is its own thread's."""
 
-    def __init__(self, executor: Executor, serving: Callable[[], Serving]) -> None:
+    def __init__(self, executor: Executor, oldest_call: Callable[[], Call | None]) -> None:
         self._ring = executor.ring
         self._executor = executor
-        self._serving = serving
+        self._oldest_call = oldest_call
         self.dormant = isinstance(self._ring, events.Ring)  # without recording the sampler is never woken
         self._gate = threading.Lock()
         self._gate.acquire()
@@ -95,7 +94,7 @@ class LineSampler:
     def _look(self, now: float) -> float | None:
         """Note what runs; returns its age, None when nothing does."""
         try:
-            call = self._serving().oldest_call()
+            call = self._oldest_call()
         except (RuntimeError, KeyError):
             return 0.0  # the value changed during the check: something runs
         title = self._executor.title

@@ -35,12 +35,11 @@ from sundog.owner.spins import Spins
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
 from sundog.wire.control import Blocked, Imported, Stale, Unblocked
-from sundog.worker import stacks, stdio
+from sundog.worker import exits, stacks, stdio
 from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor
 from sundog.worker.flush_guard import FlushGuard
 from sundog.worker.imports import Imports
-from sundog.worker.messages import may_exit
 from sundog.worker.modules import ModuleWatch
 from sundog.worker.sampler import Call, thread_stack
 
@@ -366,7 +365,7 @@ class Serving:
         executor = self.executor
         if executor.worn_out and executor.actor_id is None:
             with self.owner.lock:
-                needed = not may_exit(self.owner)
+                needed = not exits.may_exit(self.owner)
             if needed:
                 executor.exit_after, self.retired = None, True  # the node asks again, as it asks idle workers
                 return

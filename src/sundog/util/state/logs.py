@@ -223,10 +223,17 @@ def logs_of_task(
     """What a task printed, one log for each attempt that ran; or that of one attempt."""
     alive = is_alive(session_path)
     runs = _runs_told(task_id, address or session_path) if alive else _runs_recorded(session_path, task_id)
-    runs = [run for run in runs if attempt is None or run.attempt == attempt]
     if not runs:
-        which = f"attempt {attempt} of a task" if attempt is not None else "task"
-        raise RayStateApiException(f"There is no {which} {task_id}. See: sundog list tasks")
+        raise RayStateApiException(f"There is no task {task_id}. See: sundog list tasks")
+    if attempt is not None:
+        last = max(run.attempt for run in runs)
+        runs = [run for run in runs if run.attempt == attempt]
+        if not runs:
+            has = f"its attempts are 0 to {last}" if last else "its only attempt is 0"
+            raise RayStateApiException(
+                f"There is no attempt {attempt} of task {task_id}: {has}. Lists and logs count attempts from 0, errors "
+                "from 1."
+            )
     logs = [
         Log(
             f"attempt {run.attempt} in pid {run.pid}",
