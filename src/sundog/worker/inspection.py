@@ -96,7 +96,8 @@ class Inspection:
             return function
         task_id = item[0]
 
-        def run(*args: object, **kwargs: object) -> object:
+        # `owner/moments.py` names this function: a cancel may interrupt the code of the user that it calls.
+        def kept_run(*args: object, **kwargs: object) -> object:
             self._before[task_id] = self.capsules.note_before()
             result = function(*args, **kwargs)
             if type(result) is CoroutineType:
@@ -104,7 +105,7 @@ class Inspection:
             self._returned(lane, item, name, result)
             return result
 
-        return run
+        return kept_run
 
     def _profiled(self, kind: str, function: Callable[..., object], name: str) -> Callable[..., object]:
         is_all = kind.startswith(ALL)
@@ -120,7 +121,11 @@ class Inspection:
         if names:
             profiler.choose(function, tuple(names.split(",")), only=is_all)
         label = f"{context.facts.actor_class}.{name}" if self._executor.actor_id is not None else name
-        return lambda *args, **kwargs: profiler.call(function, label, args, kwargs)
+
+        def profiled_run(*args: object, **kwargs: object) -> object:
+            return profiler.call(function, label, args, kwargs)
+
+        return profiled_run
 
     async def _awaited(
         self, coroutine: Awaitable[object], lane: AnswerLane, item: wire.Item, name: str
