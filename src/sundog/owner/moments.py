@@ -66,6 +66,8 @@ _CALLERS: dict[tuple[str, str], str] = {
     ("worker/inspection.py", "kept_run"): "",
     ("worker/inspection.py", "profiled_run"): "",
     ("worker/inspection.py", "_awaited"): "",
+    ("worker/inspection.py", "_iterated"): "",
+    ("worker/inspection.py", "_awaited_items"): "",
     ("worker/profiles.py", "call"): "",
     ("worker/profiles.py", "_awaited"): "",
 }
