@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sundog.capsules.replay import Prepared
+from sundog.capsules.replay import Bound, Prepared
 from sundog.capsules.rows import Outcome, write
 from sundog.cli import capsule, exits, replay
 from tests.capsules.made import HEADER, contents
@@ -32,7 +32,7 @@ def test_the_traceback_of_a_coroutine_begins_in_the_code_of_the_user() -> None:
         raise ValueError
 
     with pytest.raises(ValueError) as caught:
-        Prepared(fail, (), {}, "").call()
+        Prepared(fail, lambda: Bound(fail, (), {})).call()
     trace = replay._users_trace(caught.value)
     assert trace is not None and trace.tb_frame.f_code.co_name == "fail" and trace.tb_next is None
 

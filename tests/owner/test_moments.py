@@ -68,6 +68,20 @@ def test_a_wait_for_an_editor_is_left_at_once_but_what_is_told_of_it_is_told() -
     assert find(*stop, ("worker/breakpoints.py", "_announce"))[0] == "_announce"
 
 
+@pytest.mark.usefixtures("running")
+def test_in_a_task_that_is_captured_or_profiled_it_runs_at_once_but_not_while_the_capsule_is_written() -> (
+    None
+):
+    run = (("worker/executor.py", "_run_any"), ("worker/inspection.py", "kept_run"))
+    profiled = (*run, ("worker/inspection.py", "profiled_run"), ("worker/profiles.py", "call"))
+    assert find(*profiled, ("", "compute")) == (None, False)
+    assert find(*run, ("worker/inspection.py", "_returned"), ("worker/capsuling.py", "keep")) == (
+        "_returned",
+        False,
+    )
+    assert find(*profiled, ("worker/profiles.py", "_enter"), ("worker/profiles.py", "enter"))[0] == "_enter"
+
+
 def test_in_a_call_of_a_queue_the_call_is_answered_or_withdrawn_first() -> None:
     places = (("", "main"), ("util/queue.py", "get"), ("util/queue.py", "_called"), ("util/queue.py", "_get"))
     assert find(*places) == ("_called", False)

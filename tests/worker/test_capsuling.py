@@ -132,7 +132,7 @@ def test_very_many_failures_of_one_function_leave_few_capsules(worker: WholeWork
     worker.executor.load(worker.lane.fns[number])
     for count in range(40):
         item = worker.item(number, task=count)
-        worker.executor.inspection.capsules.failed(worker.lane, item, "f", ValueError("no"), None)
+        worker.executor.inspection.capsules.failed(worker.lane, item, "f", Outcome("ValueError", "no"), None)
     assert 0 < len(store.capsules_of(str(tmp_path))) <= 25
 
 

@@ -122,3 +122,52 @@ def test_a_capsule_that_cannot_be_written_does_not_change_the_outcome(
 
     monkeypatch.setattr(worker.executor.inspection.capsules, "failed", full)
     assert isinstance(error_in(worker.run(worker.knows(broken), 3)), ValueError)
+
+
+def test_the_exit_of_a_task_leaves_a_capsule(worker: WholeWorker, tmp_path: Path) -> None:
+    def leaves() -> None:
+        raise SystemExit(3)
+
+    worker.executor.run(worker.lane, worker.item(worker.knows(leaves)))
+    [header] = _kept(tmp_path)
+    assert (header.outcome.error, header.outcome.text) == ("SystemExit", "3")
+
+
+def test_a_run_that_is_captured_leaves_a_capsule_before_it_begins(
+    worker: WholeWorker, tmp_path: Path
+) -> None:
+    def looks(folder: str, file: str) -> None:
+        with open(file, "w") as out:
+            out.writelines(found.header.outcome.error for found in store.capsules_of(folder))
+        raise KeyboardInterrupt
+
+    asked = {wire.EXTRA_INSPECT: Inspect(capsule=True)}
+    worker.run(worker.knows(looks), str(tmp_path), str(tmp_path / "seen"), extra=asked)
+    assert (tmp_path / "seen").read_text() == "did not end"
+    [header] = _kept(tmp_path)
+    assert header.outcome.error == "KeyboardInterrupt" and worker.executor.inspection._before == {}
+
+
+@pytest.mark.parametrize("returns", [2, "dynamic"])
+def test_a_generator_that_raises_leaves_its_own_error(
+    worker: WholeWorker, tmp_path: Path, returns: int | str
+) -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("after one")
+
+    worker.run(worker.knows(items), extra={wire.EXTRA_RETURNS: returns})
+    [header] = _kept(tmp_path)
+    assert (header.outcome.error, header.outcome.text) == ("ValueError", "after one")
+    assert header.options["num_returns"] == str(returns)
+
+
+def test_a_generator_that_is_captured_is_known_by_its_items(worker: WholeWorker, tmp_path: Path) -> None:
+    def items(number: int) -> Iterator[int]:
+        yield from range(number)
+
+    asked = {wire.EXTRA_RETURNS: "dynamic", wire.EXTRA_INSPECT: Inspect(capsule=True)}
+    worker.run(worker.knows(items), 3, extra=asked)
+    worker.run(worker.knows(items), 9, task=2, extra={**asked, wire.EXTRA_RETURNS: 2})
+    assert sorted(header.outcome.text for header in _kept(tmp_path)) == ["2 items: 0, 1", "3 items: 0, 1, 2"]
+    assert worker.executor.inspection._before == {}

@@ -14,10 +14,11 @@ import mmap
 import os
 import random
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from sundog.capsules import capture
+from sundog.capsules.answers import ItemTally, outcome_of
 from sundog.capsules.rows import Contents, Header, Lent, Outcome, Packed
 from sundog.config import set_child_environ, user_environ
 from sundog.plain import NamedTuple
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 _KEPT = frozenset(
     {"TERM", "COLUMNS", "LINES", "DISPLAY", "PWD", "OLDPWD", "SHLVL", "_", "PATH", "VIRTUAL_ENV"}
 )
+
+_CONSTRUCTED = (
+    "The actor is constructed anew: changes by its earlier calls are not in the capsule. "
+    "@remote(capsule=True) on the class keeps its state before each call."
+)
+# Modules that a pickle names if code is in it, instead of the name of a function or class.
+_BY_VALUE = (b"cloudpickle", b"sundog.serialize.by_code")
 
 
 class CannotReplay(Exception):
@@ -46,36 +54,52 @@ class LostRef:
         return f"LostRef({self.oid.hex()}: a ref inside an argument, whose value the task had not read)"
 
 
+class Bound(NamedTuple):
+    """A function with what it is called with."""
+
+    function: Callable[..., object]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+
+
 class Prepared(NamedTuple):
     """A run that is ready to begin."""
 
-    function: Callable[..., object]  # the function as the user wrote it
-    args: tuple[object, ...]
-    kwargs: dict[str, object]
-    remark: str  # what differs from the recorded run; "" if nothing does
+    function: Callable[..., object]  # the function as the user wrote it; of a call, the actor's class
+    bind: Callable[[], Bound]  # runs code of the user's: loads the arguments, constructs the actor
+    remark: str = ""  # what differs from the recorded run; "" if nothing does
+    name: str = ""
+    returns: str = "1"  # num_returns
 
-    def call(self) -> object:
-        """Run it; a coroutine to its end, a generator to its last item."""
-        result = self.function(*self.args, **self.kwargs)
+    def call(self) -> Outcome:
+        """Run it; a coroutine to its end, a generator to the last of its items that are results.
+
+        Raises:
+            CannotReplay: something that is needed is gone.
+            BaseException: what the task raises.
+        """
+        function, args, kwargs = self.bind()
+        result = function(*args, **kwargs)
         if hasattr(result, "__await__") and hasattr(result, "send"):
             import asyncio
 
-            return asyncio.run(_to_end(result))
-        if isinstance(result, AsyncIterator):
+            result = asyncio.run(_to_end(result))
+        elif isinstance(result, AsyncIterator):
             import asyncio
 
             return asyncio.run(_items(result))
-        if isinstance(result, Iterator) and hasattr(result, "gi_frame"):
-            return list(result)
-        return result
+        return outcome_of(result, self.name, self.returns)
 
 
 async def _to_end(coroutine: Awaitable[object]) -> object:
     return await coroutine
 
 
-async def _items(results: AsyncIterator[object]) -> list[object]:
-    return [each async for each in results]
+async def _items(results: AsyncIterator[object]) -> Outcome:
+    items = ItemTally()
+    async for each in results:
+        items.add(each)
+    return items.outcome()
 
 
 def make_surroundings(contents: Contents) -> None:
@@ -103,20 +127,42 @@ def prepare(header: Header, contents: Contents, *, from_source: bool = False) ->
     Raises:
         CannotReplay: something that is needed is gone.
     """
+    _check_python(header, contents)
     target = _load(contents.function, header)
     if from_source:
         target = _from_file(header, target)
-    args, kwargs = _arguments(contents.args, contents.values, contents.nested)
-    remark = ""
-    if header.kind == "constructor":
+
+    def bind() -> Bound:
+        args, kwargs = _loaded_arguments(header, contents)
         function = target
-    elif contents.method:
-        actor, remark = _actor(header, contents, target, from_source)
-        function = getattr(actor, contents.method)
-    else:
-        function = target
-    _seed(contents)
-    return Prepared(function, args, kwargs, remark)
+        if contents.method and header.kind != "constructor":
+            function = getattr(_actor(header, contents, target, from_source), contents.method)
+        _seed(contents)
+        return Bound(function, args, kwargs)
+
+    is_made_anew = contents.method and header.kind != "constructor" and not contents.actor_state
+    return Prepared(
+        target,
+        bind,
+        _CONSTRUCTED if is_made_anew else "",
+        header.name,
+        header.options.get("num_returns", "1"),
+    )
+
+
+def _check_python(header: Header, contents: Contents) -> None:
+    """Refuse bytecode of another Python: it cannot be loaded, or crashes the process that runs it."""
+    made_by = header.versions.get("python", "")
+    if not made_by or made_by.split(".")[:2] == [str(each) for each in sys.version_info[:2]]:
+        return
+    packed = [each for each in (contents.args, contents.constructor_args) if each is not None]
+    pickles = [contents.function, contents.actor_state, *(Packed(*each).meta for each in packed)]
+    if any(mark in each for mark in _BY_VALUE for each in pickles):
+        raise CannotReplay(
+            f"{header.function} was recorded by Python {made_by} with its code, and this is Python "
+            f"{sys.version.split()[0]}, which cannot run that code. Run this command with Python "
+            f"{'.'.join(made_by.split('.')[:2])}."
+        )
 
 
 def _load(blob: bytes, header: Header) -> Callable[..., object]:
@@ -132,9 +178,21 @@ def _load(blob: bytes, header: Header) -> Callable[..., object]:
         ) from error
 
 
-def _actor(
-    header: Header, contents: Contents, cls: Callable[..., object], from_source: bool
-) -> tuple[object, str]:
+def _loaded_arguments(header: Header, contents: Contents) -> tuple[tuple[object, ...], dict[str, object]]:
+    """The arguments. What is raised while they are loaded is an outcome of the task, unless a module is not here."""
+    try:
+        return _arguments(contents.args, contents.values, contents.nested)
+    except (ImportError, AttributeError) as error:
+        outcome = capture.outcome_of_error(error)
+        if outcome.is_same(header.outcome) or (outcome.place and not isinstance(error, ImportError)):
+            raise
+        raise CannotReplay(
+            f"The arguments of {header.function} cannot be loaded here: {type(error).__name__}: {error}. Run "
+            "this where its modules are installed."
+        ) from error
+
+
+def _actor(header: Header, contents: Contents, cls: Callable[..., object], from_source: bool) -> object:
     import pickle
 
     if contents.actor_state:
@@ -144,13 +202,9 @@ def _actor(
             raise CannotReplay(f"The state of {header.function}'s actor cannot be loaded: {error}") from error
         if from_source:
             actor.__class__ = cls
-        return actor, ""
+        return actor
     args, kwargs = _arguments(contents.constructor_args, contents.constructor_values, {})
-    remark = (
-        "The actor is constructed anew: changes by its earlier calls are not in the capsule. "
-        "@remote(capsule=True) on the class keeps its state before each call."
-    )
-    return cls(*args, **kwargs), remark
+    return cls(*args, **kwargs)
 
 
 def _seed(contents: Contents) -> None:
@@ -280,4 +334,9 @@ def compare(first: Outcome, second: Outcome) -> str:
     """The two outcomes in words."""
     if first.is_same(second):
         return f"The same outcome: it {second.words()}"
-    return f"Another outcome. Then it {first.words()}. Now it {second.words()}"
+    if first.is_alike(second):
+        return (
+            f"The same class of exception at the same place ({second.place}), with another text. "
+            f"Then: {first.text.rstrip('.')}. Now: {second.text}"
+        )
+    return f"Another outcome. Then it {first.words().rstrip('.')}. Now it {second.words()}"

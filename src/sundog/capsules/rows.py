@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from sundog.plain import NamedTuple
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 MAGIC = b"sundog capsule 1\n"
 SUFFIX = ".capsule"
 _HEADER_MAX_BYTES = 16 << 20
+# What differs between two runs though nothing else does: addresses, ids of tasks and objects, and processes.
+_PASSING = re.compile(r"0x[0-9a-fA-F]{6,}|\b[0-9a-f]{32,}\b|\bpid[= ]\d+")
 
 
 class NotACapsule(ValueError):
@@ -40,16 +43,36 @@ class Outcome(NamedTuple):
     def is_same(self, other: Outcome) -> bool:
         """Whether another run ended like this one; results whose bytes are not known are compared by their text."""
         if self.error or other.error:
-            return (self.error, self.text) == (other.error, other.text)
+            return (self.error, _steady(self.text)) == (other.error, _steady(other.text))
         if self.digest and other.digest:
             return self.digest == other.digest
-        return self.text == other.text
+        return _steady(self.text) == _steady(other.text)
+
+    def is_alike(self, other: Outcome) -> bool:
+        """Whether another run raised the same class of exception at the same place, whatever its text."""
+        return bool(self.error and self.place) and (self.error, self.place) == (other.error, other.place)
 
     def words(self) -> str:
         """In one line."""
+        if self.error == NO_END:
+            return f"{self.error}: {self.text}"
         if not self.error:
             return f"returned {self.text}"
-        return f"raised {self.error}: {self.text}" + (f" at {self.place}" if self.place else "")
+        raised = f"raised {self.error}: {self.text}" if self.text else f"raised {self.error}"
+        return raised + (f" at {self.place}" if self.place else "")
+
+
+NO_END = "did not end"
+UNENDED = Outcome(NO_END, "its process died, or it runs still")
+
+
+def _steady(text: str) -> str:
+    """A text without what is another in each run.
+
+    >>> _steady("<T object at 0x7f86548adbd0>") == _steady("<T object at 0x7f223edaf190>")
+    True
+    """
+    return _PASSING.sub("…", text)
 
 
 class Header(NamedTuple):

@@ -38,10 +38,13 @@ def capsules_of(session_path: str) -> list[Found]:
 
 
 def find(session_paths: Iterable[str], wanted: str) -> list[Found]:
-    """The capsules that a word means: the id of a task or the beginning of it, or a function's name; newest first."""
+    """The capsules that a word means: the id of a task or the beginning of it, or a function's name; newest first.
+
+    Without a word: all, those of failures before those of runs that succeeded.
+    """
     found = [each for path in session_paths for each in capsules_of(path)]
     if not wanted:
-        return found[:1]
+        return sorted(found, key=lambda each: (not each.header.outcome.error, -each.header.made_s))
     exact = [each for each in found if each.header.task_id == wanted.lower()]
     if exact:
         return sorted(exact, key=lambda each: each.header.attempt, reverse=True)

@@ -53,7 +53,8 @@ def list_capsules(session: str | None, limit: int) -> int:
             {
                 "when": time.strftime("%m-%d %H:%M:%S", time.localtime(each.made_s)),
                 "name": each.name,
-                "outcome": f"{each.outcome.error or 'returned'}: {each.outcome.text}"[:60],
+                "attempt": each.attempt + 1,
+                "outcome": f"{each.outcome.error or 'returned'}: {each.outcome.text}".rstrip(": ")[:60],
                 "place": os.path.basename(each.outcome.place.partition(" ")[0] or each.source),
                 "size": f"{each.size_bytes / 1024:.0f} KiB",
                 "task": each.task_id,

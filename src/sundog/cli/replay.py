@@ -25,6 +25,7 @@ _EXAMPLES = rows.examples(
     ("sundog replay", "the task that failed last"),
     ("sundog replay ID --pdb", "this task, with pdb where it raises"),
     ("sundog replay resize --edit", "the last failure of resize(), after an edit of its file"),
+    ("sundog replay ID --attempt 1", "the first attempt of a task that was retried"),
     ("sundog replay ID --session latest", "only in this session"),
 )
 
@@ -35,30 +36,39 @@ _EXAMPLES = rows.examples(
 @click.option(
     "--edit", is_flag=True, help="Open the file of the function in $EDITOR first, then run the edited code."
 )
+@click.option(
+    "--attempt",
+    type=click.IntRange(min=1),
+    default=None,
+    help="This attempt of a task that was retried; 1 is the first. By default the last.",
+)
 @session_option
-def command(task: str | None, with_pdb: bool, edit: bool, session: str | None) -> int:
+def command(task: str | None, with_pdb: bool, edit: bool, attempt: int | None, session: str | None) -> int:
     """Run a task that failed again, in this terminal's own process, and compare how it ends.
 
     The function, its arguments and its surroundings come from the capsule that every failed task leaves in the folder
     of its session, which may have ended. `sundog capsule list` shows what there is.
     """
-    found = choose(task, session)
+    found = choose(task, session, attempt)
     if found is None:
         what = f"of {task} " if task else ""
+        which = f"of attempt {attempt} " if attempt else ""
         raise exits.CommandError(
-            f"there is no capsule {what}in the sessions of this machine. See: sundog capsule list"
+            f"there is no capsule {which}{what}in the sessions of this machine. A task leaves one when it raises, "
+            "exits or runs longer than its timeout_s; one whose process dies, only with @remote(capsule=True). "
+            "See: sundog capsule list"
         )
     return play(found[0], found[1], with_pdb=with_pdb, edit=edit)
 
 
-def choose(task: str | None, session: str | None) -> "tuple[str, Header] | None":
+def choose(task: str | None, session: str | None, attempt: int | None = None) -> "tuple[str, Header] | None":
     """The newest capsule that is meant: in one session, or in any."""
     from sundog.capsules import store
     from sundog.cli.sessions import opened
     from sundog.observe.sessions import all_sessions
 
     paths = [each.path for each in all_sessions()] if session is None else [opened(session).path]
-    found = store.find(paths, task or "")
+    found = [each for each in store.find(paths, task or "") if attempt in (None, each.header.attempt + 1)]
     return (found[0].path, found[0].header) if found else None
 
 
@@ -83,16 +93,19 @@ def play(path: str, header: "Header", *, with_pdb: bool, edit: bool, is_shown: b
     click.echo("─" * 60)
     begun = time.perf_counter()
     try:
-        result = prepared.call()
-    except Exception as error:
+        outcome = prepared.call()
+    except replay.CannotReplay as error:
+        raise exits.CommandError(str(error)) from error.__cause__
+    except (
+        Exception,
+        SystemExit,
+        KeyboardInterrupt,
+        GeneratorExit,
+    ) as error:  # Ctrl-C too: pdb shows where it was
         outcome = capture.outcome_of_error(error)
+        _show(error)
         if with_pdb:
-            _show(error)
             _debug(error)
-        else:
-            _show(error)
-    else:
-        outcome = capture.outcome_of_result(result)
     click.echo("─" * 60)
     click.echo(f"{replay.compare(header.outcome, outcome)}  ({time.perf_counter() - begun:.3g} s)")
     return exits.OK if header.outcome.is_same(outcome) else exits.FAILED
@@ -101,11 +114,15 @@ def play(path: str, header: "Header", *, with_pdb: bool, edit: bool, is_shown: b
 def show_header(header: "Header") -> None:
     """What is known of a capsule, without opening it. The maker of the file wrote this, too."""
     made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(header.made_s))
+    from sundog.capsules.rows import NO_END
+
     name, session = printable(header.name), printable(header.session)
     click.echo(
         f"{name}  task {printable(header.task_id)}, attempt {header.attempt + 1}, of {made} in {session}"
     )
     click.echo("\n".join(map(printable, f"Then it {header.outcome.words()}".splitlines())))
+    if header.outcome.error == NO_END:
+        click.echo("If the task ended its process, it ends the process that runs it now, too.")
 
 
 def _warn_of_changes(header: "Header", function: object, edited: bool) -> None:
@@ -124,17 +141,18 @@ def _warn_of_changes(header: "Header", function: object, edited: bool) -> None:
         click.echo(f"Other versions: {', '.join(changed)}")
 
 
-def _show(error: Exception) -> None:
+def _show(error: BaseException) -> None:
     """The traceback from the user's first frame on."""
     import traceback
 
     trace = _users_trace(error)
     sys.stdout.flush()
-    traceback.print_exception(type(error), error, trace)
+    # An error of the result has no line of the user's, and what it was made from is in its text.
+    traceback.print_exception(type(error), error, trace, chain=trace is not None)
     sys.stderr.flush()
 
 
-def _users_trace(error: Exception) -> "TracebackType | None":
+def _users_trace(error: BaseException) -> "TracebackType | None":
     import sundog
     from sundog.capsules import replay
 
@@ -150,14 +168,20 @@ def _users_trace(error: Exception) -> "TracebackType | None":
         if each.tb_frame.f_code.co_filename == replay.__file__ and each.tb_next is not None:
             trace = each.tb_next
         each = each.tb_next
+    if trace is not None and trace.tb_next is None and trace.tb_frame.f_code.co_filename.startswith(ours):
+        return None
     return trace
 
 
-def _debug(error: Exception) -> None:
+def _debug(error: BaseException) -> None:
     import pdb  # noqa: T100
 
+    trace = _users_trace(error)
+    if trace is None:
+        click.echo("The function has returned, and its result cannot be sent: there is no line to stop at.")
+        return
     click.echo("pdb, where it raised. q leaves.")
-    pdb.post_mortem(_users_trace(error))
+    pdb.post_mortem(trace)
 
 
 def _edit(header: "Header") -> None:

@@ -63,6 +63,13 @@ _CALLERS: dict[tuple[str, str], str] = {
     ("worker/async_actor.py", "_one"): "meta",
     ("worker/async_actor.py", "_stream"): "",
     ("worker/async_actor.py", "_as_async"): "",
+    ("worker/inspection.py", "kept_run"): "",
+    ("worker/inspection.py", "profiled_run"): "",
+    ("worker/inspection.py", "_awaited"): "",
+    ("worker/inspection.py", "_iterated"): "",
+    ("worker/inspection.py", "_awaited_items"): "",
+    ("worker/profiles.py", "call"): "",
+    ("worker/profiles.py", "_awaited"): "",
 }
 # Functions of a worker that run as long as the process.
 _LOOPS = (

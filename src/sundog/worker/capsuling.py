@@ -68,7 +68,7 @@ class Capsules:
         return Before(note_randomness(), state)
 
     def failed(
-        self, lane: AnswerLane, item: wire.Item, name: str, error: BaseException, before: Before | None
+        self, lane: AnswerLane, item: wire.Item, name: str, outcome: Outcome, before: Before | None
     ) -> None:
         """Keep a failed run, unless there have been very many."""
         from sundog.capsules import capture
@@ -76,7 +76,7 @@ class Capsules:
         if self._pace is None:
             self._pace = capture.CapsulePace()
         if before is not None or self._pace.allows(name):
-            self.keep(lane, item, name, capture.outcome_of_error(error), before)
+            self.keep(lane, item, name, outcome, before)
 
     def keep(
         self, lane: AnswerLane, item: wire.Item, name: str, outcome: Outcome, before: Before | None
@@ -109,7 +109,7 @@ class Capsules:
             numpy_state=before.randomness.numpy if before is not None else None,
             **capture.surroundings(),
         )
-        header = self._header(item, name, function, method, outcome)._replace(
+        header = self._header(item, name, function, method, outcome, self._returns(lane, what))._replace(
             state="" if not method else "before" if contents.actor_state else "constructed",
             randomness=before is not None,
             absent=tuple(packer.absent),
@@ -160,7 +160,14 @@ class Capsules:
                 found[oid] = packer.value(value[1], value[2], oid)
         return found
 
-    def _header(self, item: wire.Item, name: str, function: object, method: str, outcome: Outcome) -> Header:
+    def _returns(self, lane: AnswerLane, what: int | str) -> int | str:
+        """The num_returns of a task that was submitted without this option."""
+        fn = lane.fns.get(what) if isinstance(what, int) else None
+        return fn.returns if fn is not None else 1
+
+    def _header(
+        self, item: wire.Item, name: str, function: object, method: str, outcome: Outcome, returns: int | str
+    ) -> Header:
         from sundog.capsules import capture
         from sundog.capsules.rows import Header
 
@@ -179,7 +186,7 @@ class Capsules:
             session=str(self._executor.owner.control.session["name"]),
             pid=os.getpid(),
             versions=capture.versions(),
-            options={"num_returns": str(extra.get(wire.EXTRA_RETURNS, 1)), **_resources()},
+            options={"num_returns": str(extra.get(wire.EXTRA_RETURNS, returns)), **_resources()},
         )
 
 

@@ -7,8 +7,9 @@ that succeeds never comes here, unless it was asked for. Runs in the thread of t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from types import CoroutineType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING
 
 from sundog import notices
@@ -18,10 +19,13 @@ from sundog.owner.objects import CopyLost
 from sundog.wire import lanes as wire
 from sundog.wire.inspect import ALL, Inspect, measure_everything
 from sundog.worker.capsuling import Before, Capsules
+from sundog.worker.results import Partial
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
 
+    from sundog.capsules.answers import ItemTally
+    from sundog.capsules.rows import Outcome
     from sundog.wire.dicts import Registration
     from sundog.wire.lanes import Extra
     from sundog.worker.answers import AnswerLane
@@ -94,17 +98,28 @@ class Inspection:
             function = self._profiled(asked.profile, function, name)
         if not keeps:
             return function
-        task_id = item[0]
 
-        def run(*args: object, **kwargs: object) -> object:
-            self._before[task_id] = self.capsules.note_before()
+        # `owner/moments.py` names this function: a cancel may interrupt the code of the user that it calls.
+        def kept_run(*args: object, **kwargs: object) -> object:
+            self._begin(lane, item, name)
             result = function(*args, **kwargs)
             if type(result) is CoroutineType:
                 return self._awaited(result, lane, item, name)
+            if type(result) is GeneratorType:
+                return self._iterated(result, lane, item, name)
+            if type(result) is AsyncGeneratorType:
+                return self._awaited_items(result, lane, item, name)
             self._returned(lane, item, name, result)
             return result
 
-        return run
+        return kept_run
+
+    def _begin(self, lane: AnswerLane, item: wire.Item, name: str) -> None:
+        """Keep a capsule of a run that may not come to an end: its process may die."""
+        from sundog.capsules.rows import UNENDED
+
+        before = self._before[item[0]] = self.capsules.note_before()
+        self._keep(lane, item, name, UNENDED, before)
 
     def _profiled(self, kind: str, function: Callable[..., object], name: str) -> Callable[..., object]:
         is_all = kind.startswith(ALL)
@@ -120,7 +135,11 @@ class Inspection:
         if names:
             profiler.choose(function, tuple(names.split(",")), only=is_all)
         label = f"{context.facts.actor_class}.{name}" if self._executor.actor_id is not None else name
-        return lambda *args, **kwargs: profiler.call(function, label, args, kwargs)
+
+        def profiled_run(*args: object, **kwargs: object) -> object:
+            return profiler.call(function, label, args, kwargs)
+
+        return profiled_run
 
     async def _awaited(
         self, coroutine: Awaitable[object], lane: AnswerLane, item: wire.Item, name: str
@@ -129,29 +148,74 @@ class Inspection:
         self._returned(lane, item, name, result)
         return result
 
-    def _returned(self, lane: AnswerLane, item: wire.Item, name: str, result: object) -> None:
-        before = self._before.pop(item[0], None)
-        try:
-            from sundog.capsules.capture import outcome_of_result
+    def _iterated(
+        self, generator: Iterator[object], lane: AnswerLane, item: wire.Item, name: str
+    ) -> Iterator[object]:
+        from sundog.capsules.answers import ItemTally
 
-            self.capsules.keep(lane, item, name, outcome_of_result(result), before)
-        except BaseException as trouble:
+        items = ItemTally()
+        with contextlib.closing(generator), self._ended(items, lane, item, name):  # type: ignore[type-var]
+            for each in generator:
+                items.add(each)
+                yield each
+
+    async def _awaited_items(
+        self, generator: AsyncGenerator[object], lane: AnswerLane, item: wire.Item, name: str
+    ) -> AsyncIterator[object]:
+        from sundog.capsules.answers import ItemTally
+
+        items = ItemTally()
+        async with contextlib.aclosing(generator):
+            with self._ended(items, lane, item, name):
+                async for each in generator:
+                    items.add(each)
+                    yield each
+
+    @contextlib.contextmanager
+    def _ended(self, items: ItemTally, lane: AnswerLane, item: wire.Item, name: str) -> Iterator[None]:
+        """Keep the run of a generator that ends, or whose other items nobody wants; `failed` does if it raises."""
+        try:
+            yield
+        except GeneratorExit:
+            self._keep(lane, item, name, items.outcome(), self._before.pop(item[0], None))
+            raise
+        self._keep(lane, item, name, items.outcome(), self._before.pop(item[0], None))
+
+    def _returned(self, lane: AnswerLane, item: wire.Item, name: str, result: object) -> None:
+        from sundog.capsules.capture import outcome_of_result
+
+        self._keep(lane, item, name, outcome_of_result(result), self._before.pop(item[0], None))
+
+    def _keep(
+        self, lane: AnswerLane, item: wire.Item, name: str, outcome: Outcome, before: Before | None
+    ) -> None:
+        try:
+            self.capsules.keep(lane, item, name, outcome, before)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as trouble:  # user code has run, and may raise anything
             _tell(name, trouble)
 
     # ------------------------------------------------------------------ failures
     def failed(self, lane: AnswerLane, item: wire.Item, name: str, error: BaseException) -> None:
         """A task or call raised; its reply is not made yet."""
         before = self._before.pop(item[0], None) if self._before else None
-        if not isinstance(error, Exception) or isinstance(error, _NOT_FAILURES):
+        if type(error) is Partial:
+            error = error.error
+        if isinstance(error, _NOT_FAILURES):
             return
         extra = item[4]
         asked = self._asked(extra)
         config = self._executor.owner.config
         if config.capsule_on_failure or before is not None:
             try:
-                self.capsules.failed(lane, item, name, error, before)
+                outcome = self._outcome(item[0], error, before)
+                if outcome is not None:
+                    self.capsules.failed(lane, item, name, outcome, before)
             except BaseException as trouble:  # user code has run, and may raise anything
                 _tell(name, trouble)
+        if not isinstance(error, Exception):
+            return
         if not (asked.post_mortem or config.debug_post_mortem):
             return
         attempt = extra.get(wire.EXTRA_ATTEMPT, 0) if extra else 0
@@ -162,6 +226,23 @@ class Inspection:
             notices.warn(f"{name}() cannot be stopped at its exception: {type(trouble).__name__}: {trouble}")
         finally:
             context.running.reset(token)
+
+    def _outcome(self, task_id: bytes, error: BaseException, before: Before | None) -> Outcome | None:
+        """How a run that raised has ended; None if it has not failed, and nobody asked for a capsule of it."""
+        from sundog.capsules.capture import outcome_of_error
+
+        executor, found = self._executor, outcome_of_error(error)
+        if isinstance(error, Exception):
+            return found
+        overdue = executor.deadlines.running.get(task_id)
+        if overdue is not None and overdue.stack is not None:
+            text = f"it ran longer than timeout_s={overdue.timeout_s:g}"
+            return found._replace(error="TaskTimeoutError", text=text)
+        if isinstance(error, SystemExit) and (executor.actor_id is None or before is not None):
+            return found
+        if before is not None and (task_id in executor.cancelled or executor.interrupting == task_id):
+            return found._replace(error="TaskCancelledError", text="it was cancelled")
+        return found if before is not None else None
 
     def construction_failed(
         self, spec: Registration, actor_id: bytes, attempt: int, error: BaseException

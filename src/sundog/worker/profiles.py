@@ -51,16 +51,22 @@ class Profiler:
         self, function: Callable[..., object], name: str, args: Iterable[object], kwargs: dict[str, object]
     ) -> object:
         """Run a function under the profiler; a coroutine is awaited under it."""
-        token = self.enter(name)
+        entered: list[object] = []
         try:
+            self._enter(entered, name)
             result = self.wrapped(function)(*args, **kwargs)
         except BaseException:
-            self._leave(token, name)
+            if entered:
+                self._leave(entered[0], name)
             raise
         if type(result) is CoroutineType:
-            return self._awaited(result, token, name)
-        self._leave(token, name)
+            return self._awaited(result, entered[0], name)
+        self._leave(entered[0], name)
         return result
+
+    def _enter(self, entered: list[object], name: str) -> None:
+        """Begin a call. A cancel that comes meanwhile interrupts the caller afterwards, which then knows the token."""
+        entered.append(self.enter(name))
 
     async def _awaited(self, coroutine: Awaitable[object], token: object, name: str) -> object:
         try:

@@ -139,6 +139,92 @@ def test_failed_tasks_of_an_ended_session_run_again(ended: Path, tmp_path: Path)
     assert missing.returncode == 1 and "there is no capsule of nothing" in missing.stderr
 
 
+ODD_PROGRAM = """
+    import os, sys, threading, time
+    import sundog as ray
+
+    class Thing: ...
+
+    @ray.remote
+    def inner():
+        raise ValueError(Thing())
+
+    @ray.remote
+    def outer():
+        return ray.get(inner.remote())
+
+    @ray.remote(num_returns=2)
+    def three(): return [1, 2, 3]
+
+    @ray.remote
+    def lock(): return threading.Lock()
+
+    @ray.remote(max_retries=0)
+    def leaves(): sys.exit(3)
+
+    @ray.remote
+    def slow():
+        print("slow runs", flush=True)
+        time.sleep(600)
+
+    @ray.remote(max_retries=0, capsule=True)
+    def dies(): os._exit(9)
+
+    @ray.remote(max_retries=2, retry_exceptions=True)
+    def tries(): raise OSError("again")
+
+    @ray.remote
+    class Reader:
+        def __init__(self, path):
+            self.path = open(path).name
+        def fail(self):
+            os.unlink(self.path)
+            raise ValueError("read")
+
+    def outcome(ref):
+        try:
+            return ray.get(ref)
+        except Exception as error:
+            return type(error).__name__
+
+    if __name__ == "__main__":
+        ray.init(num_cpus=1)
+        open("read", "w").close()
+        refs = [outer.remote(), three.remote()[0], lock.remote(), leaves.remote(), slow.options(timeout_s=0.1).remote()]
+        refs += [dies.remote(), tries.remote(), Reader.remote(os.path.abspath("read")).fail.remote()]
+        print([outcome(ref) for ref in refs])
+"""
+
+
+def test_every_way_to_fail_leaves_a_capsule_and_fails_alike_again(tmp_path: Path, leak_check: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(dedent(ODD_PROGRAM))
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    for name in ("outer", "three", "lock", "leaves"):
+        again = sundog("replay", name)
+        assert again.returncode == 0 and "The same outcome: it raised" in again.stdout, (
+            again.stdout + again.stderr
+        )
+    first = sundog("replay", "tries", "--attempt", "1").stdout
+    assert "attempt 1," in first and "attempt 3," in sundog("replay", "tries").stdout
+    assert "of attempt 4 of tries" in sundog("replay", "tries", "--attempt", "4").stderr
+    died = sundog("replay", "dies")
+    assert died.returncode == 9 and "Then it did not end: its process died" in died.stdout
+    anew = sundog("replay", "Reader.fail")
+    assert anew.returncode == 1 and "in __init__" in anew.stderr and "Traceback" in anew.stderr
+    assert "Now it raised FileNotFoundError" in anew.stdout
+    with terminal("replay", "slow", "--pdb") as at:
+        at.see("TaskTimeoutError: it ran longer than timeout_s=0.1")
+        at.see("slow runs")
+        at.child.send("\x03")
+        assert "slow()" in at.see(PROMPT)
+        at.type("q")
+        assert "Another outcome" in at.end()
+
+
 def test_a_name_that_no_task_has_is_captured_and_told_of(ray: ModuleType) -> None:
     @ray.remote
     def resize(size: int) -> int:
