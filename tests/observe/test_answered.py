@@ -92,7 +92,7 @@ def test_a_record_that_is_there_is_not_written_twice(session: Session) -> None:
     assert [row[4] for row in session.rows()] == [3.0, 4.5]
 
 
-# ------------------------------------------------------------------ a result was lost and made again
+# ---------------------------------------------------------------------- a result was lost and made again
 def test_an_attempt_whose_result_was_lost_with_its_worker_has_ended(session: Session) -> None:
     session.worker_dies(at_s=5.0)
     session.last_runs_again()
