@@ -14,7 +14,7 @@ from sundog.exceptions import ActorAlreadyExistsError
 from sundog.handle_data import ClassMembers, HandleData
 from sundog.options import ActorOptions
 from sundog.owner import context
-from sundog.wire.control import ActorCreated, ActorDead
+from sundog.wire.control import ActorCreated, ActorDead, ActorRegister
 from sundog.wire.requests import RegisterNamed
 from tests.owner.fakes import OTHER
 from tests.owner.whole import FakeNode, whole_owner
@@ -188,3 +188,14 @@ def test_an_actor_outlives_its_program_if_it_says_so_or_its_job_does(
 def test_a_detached_actor_does_not_end_with_its_handles(scene: Scene) -> None:
     scene.create(lifetime="detached")
     assert scene.told()[0][2]["detached"] and scene.owner.actors.scopes == set()
+
+
+def test_the_node_hears_which_modules_an_actor_needs_besides_those_of_all_workers(scene: Scene) -> None:
+    from sundog.util.queue import _QueueActor
+
+    for cls in (Shop, AsyncShop, _QueueActor):
+        scene.create(cls)
+    needed = [each[2]["imports"] for each in scene.told() if each[0] == ActorRegister.kind]
+    assert needed[0] == []
+    assert "asyncio" in needed[1] and not any("test" in name for name in needed[1])
+    assert needed[2] == [*needed[1], "sundog.util.queue"]

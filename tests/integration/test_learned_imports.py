@@ -87,3 +87,22 @@ def test_nothing_is_learned_when_the_setting_is_off(
     assert ray.get([each.made_here.remote("plainly") for each in first], timeout=GET_S) == [True, True]
     assert _learned(ray)["why_not"] == "learn_imports is off"
     assert ray.get(_looker(ray).has.remote("plainly"), timeout=GET_S) is False
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_after_two_asyncio_actors_new_workers_have_asyncio_loaded(
+    ray_session: Callable[..., ModuleType], learns: bool
+) -> None:
+    ray = ray_session(num_cpus=2, _system_config={"learn_imports": learns})
+
+    @ray.remote(num_cpus=0)
+    class Waiter:
+        async def wait(self) -> int:
+            return os.getpid()
+
+    waiters = [Waiter.remote() for _ in range(4)]
+    pids = ray.get([waiter.wait.remote() for waiter in waiters], timeout=GET_S)
+    assert len(set(pids)) == 4
+    plain = [_looker(ray) for _ in range(3)]  # workers that were idle before may take the first ones
+    found = [ray.get(looker.has.remote("asyncio"), timeout=GET_S) for looker in plain]
+    assert found[-1] is learns

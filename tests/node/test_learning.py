@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sundog.config import Config
 from sundog.node.learning import Learning
 from sundog.wire.control import Imported
-from sundog.wire.zygote import Learn, Learned
+from sundog.wire.zygote import Import, Learn, Learned
 from tests.node.fakes import FakeLine, FakeNode, FakeProcess
 
 
-def _learning() -> tuple[Any, FakeLine]:
+def _learning() -> tuple[Any, Any]:
     node: Any = FakeNode()
     zygote = node.workers.zygote = FakeLine()
     return Learning(node), zygote
@@ -74,6 +75,47 @@ def test_runtime_environments_and_other_import_paths_end_the_lessons() -> None:
         learning.imported(_worker(b"a"), Imported([("/site-packages", "lib")]))
         learning.worker_starts()
         assert zygote.sent == []
+
+
+def test_a_worker_that_is_forked_for_an_actor_finds_what_the_actor_needs() -> None:
+    learning, zygote = _learning()
+    learning.before_fork(zygote)
+    assert zygote.sent == []
+    with learning.actor_comes(["asyncio", "ours"]):
+        learning.before_fork(zygote)
+        learning.before_fork(zygote)
+    assert zygote.sent == [Import([("asyncio", ""), ("ours", "")])]
+
+
+def test_other_workers_have_it_once_two_actors_have_needed_it() -> None:
+    learning, zygote = _learning()
+    for needed in ([], ["asyncio"]):
+        with learning.actor_comes(needed):
+            pass  # an idle worker takes the actor
+        learning.before_fork(zygote)
+    assert zygote.sent == []
+    with learning.actor_comes(["asyncio"]):
+        pass
+    learning.before_fork(zygote)
+    assert zygote.sent == [Import([("asyncio", "")])]
+
+
+def test_each_zygote_imports_what_actors_need_once() -> None:
+    learning, first = _learning()
+    second: Any = FakeLine()
+    with learning.actor_comes(["asyncio"]):
+        for zygote in (first, second, first):
+            learning.before_fork(zygote)
+    assert first.sent == second.sent == [Import([("asyncio", "")])]
+
+
+def test_what_actors_need_is_left_to_their_workers_where_nothing_is_learned() -> None:
+    node: Any = FakeNode(Config(learn_imports=False))
+    zygote: Any = FakeLine()
+    learning = Learning(node)
+    with learning.actor_comes(["asyncio"]):
+        learning.before_fork(zygote)
+    assert zygote.sent == []
 
 
 def test_what_came_of_it_is_shown() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 
@@ -125,6 +127,58 @@ def test_a_waiter_is_told_once_it_is_worth_a_look(ring: SharedRing) -> None:
     assert ring.put(sealed(b"a"), waited=True) == DONE
     assert ring.words[PUTTERS] == 0
     hear(ring.room)  # nothing is there, and nobody waits
+
+
+@pytest.mark.parametrize(("limit", "left"), [(1, 0), (8, 6), (100, 25)])
+def test_writers_are_told_once_there_is_room_for_several(limit: int, left: int) -> None:
+    ring = SharedRing.make(limit, 1 << 16)
+    for _ in range(limit):
+        assert ring.put(sealed(b"x")) == DONE
+    assert ring.put(sealed(b"x"), waits=True) == FULL
+    while not select.select([ring.room], [], [], 0)[0]:
+        taken(ring)
+    assert ring.size() == left
+    ring.close()
+
+
+@pytest.mark.parametrize("room_bytes", [0, 24])
+def test_a_put_for_which_there_is_no_memory_raises_and_puts_nothing(room_bytes: int) -> None:
+    """The limit of a file's size stands for memory that has run out; a child process is under it alone."""
+    program = f"""
+        import resource
+        from sundog.store.shared_ring import DONE, SharedRing, sealed
+
+        def limit(most):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+
+        ring = SharedRing.make(0, 1024)
+        limit(4096 + {room_bytes})
+        try:
+            ring.put(sealed(b"a" * 40))
+        except OSError:
+            assert ring.size() == 0
+        else:
+            raise SystemExit("it was put")
+        limit(resource.RLIM_INFINITY)
+        assert ring.put(sealed(b"b" * 40)) == DONE
+        assert ring.get() == b"b" * 40
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+
+
+def test_memory_that_has_been_used_once_is_used_again_without_a_call() -> None:
+    program = """
+        import resource
+        from sundog.store.shared_ring import DONE, SharedRing, sealed
+
+        ring = SharedRing.make(0, 1024)
+        for turn in range(3):
+            for number in range(16):
+                assert ring.put(sealed(b"%d" % number + b"." * 50)) == DONE
+            assert [ring.get() for _ in range(16)] == [b"%d" % number + b"." * 50 for number in range(16)]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # a call would fail
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
 
 
 def test_no_finaliser_runs_while_a_step_has_the_lock() -> None:

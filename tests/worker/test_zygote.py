@@ -131,6 +131,18 @@ def test_a_package_is_loaded_from_its_folder_and_one_that_fails_is_left_out(
     assert (tmp_path / "loaded").read_text() == str(zygote.process.pid)
 
 
+def test_a_module_without_a_folder_is_not_taken_from_the_working_folder(
+    zygote: Zygote, tmp_path: Path
+) -> None:
+    (tmp_path / "asyncio.py").write_text("open('loaded', 'w').close()", encoding="utf-8")
+    zygote.begin()
+    zygote.node.send(Import([("asyncio", "")]))
+    zygote.fork(b"w" * 8)
+
+    assert zygote.heard()[0] == Forked.kind
+    assert not (tmp_path / "loaded").exists(), "the standard library's is meant"
+
+
 @pytest.mark.parametrize("way", ["lifeline", "socket"])
 def test_when_the_node_is_gone_it_removes_the_shared_memory_and_ends(zygote: Zygote, way: str) -> None:
     (zygote.shm_root / "segment").write_bytes(b"x")

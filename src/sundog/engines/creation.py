@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
+# What an asyncio actor loads at its start.
+_ASYNC = ["asyncio", "sundog.worker.async_actor", "sundog.worker.async_run", "sundog.worker.async_start"]
+_UTIL = "sundog.util."
+
 
 class Creations:
     """Actors of this process that are on their way, or may have to be made again.
@@ -111,6 +115,7 @@ class Creations:
             "class_path": getattr(cls, "__qualname__", class_name),
             "lease": spec,
             "setup": setup,
+            "imports": _imports_of(cls, is_async),
             "blob": code.blob,
             "max_concurrency": options.max_concurrency,
             "concurrency_groups": options.concurrency_groups,
@@ -193,6 +198,15 @@ class Creations:
 def lives_on(options: ActorOptions) -> bool:
     """Whether an actor outlives its handles and its program: it says so, or its job does and it says nothing."""
     return options.lifetime == "detached" or (options.lifetime is None and context.facts.detached_by_default)
+
+
+def _imports_of(cls: type, is_async: bool) -> list[str]:
+    """Modules that the process of such an actor needs, besides those that workers have loaded.
+
+    This process has the last one loaded, so the modules that it imports are the same in both. Others of the user's may
+    not be named here: they are edited.
+    """
+    return [*(_ASYNC if is_async else ()), *([cls.__module__] if cls.__module__.startswith(_UTIL) else ())]
 
 
 def _users_site() -> str:

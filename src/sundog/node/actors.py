@@ -50,10 +50,15 @@ from sundog.wire.control import (
 
 if TYPE_CHECKING:
     from sundog.node.interfaces import Acting, WithFacts, WithTenants, WithWorkers
+    from sundog.node.learning import Learning
     from sundog.wire.dicts import Registration
 
     class ActorsNode(Acting, WithFacts, WithTenants, WithWorkers, Protocol):
         """What the keeper of actors asks of the node."""
+
+        @property
+        def learning(self) -> Learning:
+            """What the zygote has learned."""
 
 
 _UNKNOWN_S = 10.0
@@ -354,7 +359,8 @@ class ActorKeeper:
         if environment is not None and environment.error:
             self.refuse(row, _environment_error(row, environment))
             return
-        self.node.do(self._want(row, spec, 1))
+        with self.node.learning.actor_comes(registration_of(row).get("imports", [])):
+            self.node.do(self._want(row, spec, 1))
         self.node.wake_ticks()
 
     def _construct(self, step: Construct) -> None:

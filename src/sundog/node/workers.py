@@ -228,6 +228,7 @@ class Workers:
         node.processes[worker_id] = process
         self._unstarted[worker_id] = instruction.node_id, instruction.env_key
         common = self._common_of(job, instruction.node_id)
+        node.learning.before_fork(zygote)
         zygote.send(Fork(worker_id, common, pickle.dumps(spec, 5)), (theirs.detach(),))
         node.learning.worker_starts()
 

@@ -4,8 +4,10 @@
 
     maker: SharedRing.make() ── RingPlace (pid, descriptors) ──► others: SharedRing.open(place)
 
-    word   0      1          2          3       4         5         6            7            8      9         10
-         token  puts|tail  gets|head  beside  getters   putters  their getters  their putters  limit  capacity  told
+    word   0      1          2          3       4        5        6              7
+         token  puts|tail  gets|head  beside  getters  putters  their getters  their putters
+    word   8      9         10    11
+         limit  capacity  told  filled
     then the records, in a ring: 8 bytes of length, the bytes, filled up to a multiple of 8
 
 Owns the layout and the lock. The maker is a process with a queue of its own for what does not fit here; the items there
@@ -16,13 +18,16 @@ Guarantees: a lock on the file makes one step at a time; the kernel ends it with
 (`_Turn`) does so among its threads, however many views of a ring they have. One store of one word
 makes a put or a get happen, so a process that is killed in between has done all of it or nothing. No finaliser runs
 in the middle of a step: on Python 3.11 because no step allocates what the garbage collector counts, from 3.12 on
-because the collector is off meanwhile (`_Uncollected`). The handler of a signal waits (`moments`).
+because the collector is off meanwhile (`_Uncollected`). The handler of a signal waits (`moments`). Memory beyond
+`filled` was never written: a call writes there first, which raises an error when no memory is left; a store through
+the mapping would end the process (SIGBUS).
 
 Refuses to wait for an item or for room: it tells a waiter's pipe that it is worth another look. Any process and thread.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gc
 import mmap
@@ -37,14 +42,17 @@ from sundog import trust
 from sundog.plain import NamedTuple
 
 DONE, EMPTY, FULL, ASK = range(4)  # ASK: only the process that made the ring can answer
-TOKEN, PUTS, GETS, BESIDE, GETTERS, PUTTERS, THEIR_GETTERS, THEIR_PUTTERS, LIMIT, CAPACITY, TOLD = range(11)
+TOKEN, PUTS, GETS, BESIDE, GETTERS, PUTTERS, THEIR_GETTERS, THEIR_PUTTERS, LIMIT, CAPACITY, TOLD, FILLED = (
+    range(12)
+)
 RECORD_MAX_BYTES = 32 << 10
 _HEADER_BYTES = 4096
 _MASK = 0xFFFFFFFF
 _SKIP = _MASK  # the length of a record that means: continue at the start
+_LONG = 64  # arbitrary: a quarter of it keeps a reader busy for longer than a writer takes to wake up
 _LOOK_S = 1e-3  # how often a process checks whether the maker lives
 _lock_file, _EXCLUSIVE, _UNLOCK = fcntl.lockf, fcntl.LOCK_EX, fcntl.LOCK_UN
-_pread, _pwrite, _perf = os.pread, os.pwrite, time.perf_counter
+_pwrite, _perf = os.pwrite, time.perf_counter
 _PADDING = [bytes(-size % 8) for size in range(8)]
 
 
@@ -77,9 +85,7 @@ class SharedRing:
         self._first = _HEADER_BYTES // 8
         self.limit = words[LIMIT]
         self._capacity = words[CAPACITY]
-        # A process that waits for room is woken only when there is room for several items: many puts then
-        # follow without a wait.
-        self.low = self.limit - max(1, self.limit // 4)
+        self.low = _low(self.limit)
         self._looked_s = 0.0
         _rings.add(self)
 
@@ -187,7 +193,7 @@ class SharedRing:
                 at = self._room_for(len(record), put & _MASK, got & _MASK, count)
                 if at < 0:
                     return ASK
-                _pwrite(memory, record, _HEADER_BYTES + at)
+                self._store(record, at)
                 if words[THEIR_GETTERS] and not by_maker:
                     self._tell(
                         self.maker
@@ -222,7 +228,7 @@ class SharedRing:
                 if at >= self._capacity or words[first + at // 8] == _SKIP:
                     at = 0
                 size = words[first + at // 8]
-                found = _pread(memory, size, _HEADER_BYTES + at + 8)
+                found = self._load(at + 8, size)
                 left = count + words[BESIDE] - 1
                 if words[THEIR_PUTTERS] and not by_maker and (left == self.low or not words[TOLD]):
                     self._tell(self.maker)
@@ -252,7 +258,7 @@ class SharedRing:
                     at = self._room_for(len(record), tail, head, count + added)
                     if at < 0:
                         return ASK
-                    _pwrite(memory, record, _HEADER_BYTES + at)
+                    self._store(record, at)
                     tail = at + len(record)
                     added += 1
                 if words[THEIR_GETTERS] and not by_maker:
@@ -286,7 +292,7 @@ class SharedRing:
                     if at >= self._capacity or words[first + at // 8] == _SKIP:
                         at = 0
                     size = words[first + at // 8]
-                    found[taken] = _pread(memory, size, _HEADER_BYTES + at + 8)
+                    found[taken] = self._load(at + 8, size)
                     at += 8 + size + (-size & 7)
                     taken += 1
                 if words[THEIR_PUTTERS] and not by_maker:
@@ -312,6 +318,21 @@ class SharedRing:
         if tail < capacity:
             self.words[self._first + tail // 8] = _SKIP
         return 0
+
+    def _store(self, record: bytes, at: int) -> None:
+        """Write a record; it may not be there before its count is."""
+        end, words = at + len(record), self.words
+        if end <= words[FILLED]:
+            self._map.seek(_HEADER_BYTES + at)
+            self._map.write(record)
+        else:
+            if _pwrite(self.memory, record, _HEADER_BYTES + at) < len(record):
+                raise OSError(errno.ENOSPC, "no memory left for the items of a queue")
+            words[FILLED] = end
+
+    def _load(self, at: int, size: int) -> bytes:
+        self._map.seek(_HEADER_BYTES + at)
+        return self._map.read(size)
 
     def note(self, word: int, by: int) -> None:
         """Count a waiter in or out; no less than none."""
@@ -345,7 +366,7 @@ class SharedRing:
                 at = self._room_for(len(record), put & _MASK, got & _MASK, count)
                 if at < 0:
                     return False
-                _pwrite(memory, record, _HEADER_BYTES + at)
+                self._store(record, at)
                 words[PUTS] = ((((put >> 32) + 1) & _MASK) << 32) | (at + len(record))
                 words[BESIDE] -= 1
                 return True
@@ -460,6 +481,19 @@ class _Uncollected:
 
 def _mutex() -> threading.Lock | _Uncollected:
     return threading.Lock() if sys.version_info < (3, 12) else _Uncollected()
+
+
+def _low(limit: int) -> int:
+    """How few items are left when processes that wait for room are woken: many puts then follow without a wait.
+
+    In a long queue enough items are left for its readers until the writers run again; in a short one that would not
+    be so, and it would hardly ever be full.
+
+    Example:
+        >>> _low(100), _low(8), _low(1)
+        (25, 6, 0)
+    """
+    return limit // 4 if limit >= _LONG else limit - max(1, limit // 4)
 
 
 def sealed(stream: bytes) -> bytes:

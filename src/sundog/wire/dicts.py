@@ -88,6 +88,7 @@ class Registration(TypedDict, total=False):
     class_path: str
     lease: LeaseSpec
     setup: LeaseSetup
+    imports: list[str]  # modules that its process needs, and plain workers do not
     blob: bytes
     max_concurrency: int | None
     concurrency_groups: dict[str, int] | None

@@ -34,7 +34,9 @@ class Fork(ToZygote, fds=1):
 
 
 class Import(ToZygote):
-    """Load these packages now (numpy, if the driver has it); each with the folder that it is installed in."""
+    """Load these now: packages of the driver, such as numpy, each with the folder that it is installed in; modules of
+    ours and of the standard library, each with "".
+    """
 
     packages: list[tuple[str, str]]
 

@@ -16,9 +16,9 @@ Owned by `ThreadedServing`, whose main thread submits and looks.
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
+from _queue import SimpleQueue  # not `queue`: a user's module may have that name
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -63,7 +63,7 @@ class CallPool:
         self._lock = threading.Lock()
         self._awake = 0  # threads that run a call or are about to take one
         self._away = 0  # how many of these threads are in a long call
-        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._wake: SimpleQueue[None] = SimpleQueue()
 
     def submit(self, lane: AnswerLane, item: Item) -> None:
         """Queue a call for the threads."""

@@ -321,11 +321,12 @@ def _load_now(message: Import) -> None:
 
 
 def _preload(packages: list[tuple[str, str]]) -> None:
-    """Packages that the driver has loaded and its workers will need; each with the folder in which it is
-    installed. Numeric ones are left to the workers if these could not set the number of their threads.
+    """What workers will need, each with the folder in which it is installed. Numeric packages are left to the workers
+    if these could not set the number of their threads.
     """
     for name, folder in packages:
-        also_find(name, folder)
+        if folder:
+            also_find(name, folder)
         with numeric_threads.held() as is_held, contextlib.suppress(Exception):
             if is_held or name != numeric_threads.FIRST:
                 __import__(name)
