@@ -129,7 +129,8 @@ def run(program: str, **environ: str) -> list[str]:
     with running(program, **environ) as driver:
         lines = driver.rest()
         driver.close()
-        assert driver.process.returncode == 0, "".join(driver.errors)
+        code = driver.process.returncode
+        assert code == 0, f"the program ended with {code}\n{''.join(driver.errors)}"
         return lines
 
 

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sundog.observe.fault_dumps import Silence, ask, parse, state_of
+import pytest
+
+from sundog.observe import fault_dumps
+from sundog.observe.fault_dumps import Patience, Silence, ask, parse, processor_time, state_of
 from sundog.owner.fault_dumps import FILE, SIGNAL, mark
 from sundog.owner.stacks import PACKAGE_DIR
 from sundog.wire.looks import ProcessStacks
@@ -130,3 +133,39 @@ def test_a_dump_that_pauses_in_the_middle_is_read_to_its_end(tmp_path: Path) -> 
         found = ask(str(tmp_path), process.pid)
         assert isinstance(found, ProcessStacks)
         assert [frame.function for frame in found.threads[0].frames] == ["late"]
+
+
+class Clockwork:
+    """A process as the kernel shows it: a clock, a state and the processor time that it had."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.ran, self.state = 100.0, 5, "R"
+        monkeypatch.setattr("sundog.observe.fault_dumps.time.monotonic", lambda: self.now)
+        monkeypatch.setattr(fault_dumps, "processor_time", lambda pid: self.ran)
+        monkeypatch.setattr(fault_dumps, "state_of", lambda pid: self.state)
+
+
+def looks(clock: Clockwork, patience: Patience, *, runs: bool) -> int:
+    """How many seconds an answer is awaited."""
+    began = clock.now
+    while patience.lasts():
+        clock.now += 0.5
+        clock.ran += runs
+    return int(clock.now - began)
+
+
+def test_time_in_which_a_process_waits_for_a_processor_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clockwork(monkeypatch)
+    assert looks(clock, Patience(7), runs=True) == 2
+    assert looks(clock, Patience(7), runs=False) == 30, "bounded, for it may never get one"
+    clock.state = "S"
+    assert looks(clock, Patience(7), runs=False) == 2
+
+
+def test_the_processor_time_of_a_process_is_that_of_its_main_thread() -> None:
+    before = processor_time(os.getpid())
+    sum(range(1_000_000))
+    assert processor_time(os.getpid()) > before > 0
+    assert processor_time(1 << 30) == 0

@@ -22,6 +22,7 @@ from sundog.wire.looks import ProcessStacks, Stack, StackFrame
 _LOOK_S = 0.02
 _STEADY_LOOKS = 2
 _LIMIT_S = 2.0
+_STARVED_S = 30.0  # the limit for a process that gets no processor: it cannot answer before
 _THREAD = re.compile(r"^(Current thread|Thread) (0x[0-9a-f]+)(?: \[(.*?)\])? \(most recent call first\):$")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 _RUNNERS = frozenset({"run", "_run_any", "_construct"})
@@ -82,8 +83,8 @@ def written(path: str, pid: int) -> str:
         blocked = _blocked(pid)
         with contextlib.suppress(ProcessLookupError):
             _send(pid)
-        deadline, steady = time.monotonic() + _LIMIT_S, 0
-        while time.monotonic() < deadline and (steady < _STEADY_LOOKS or size == start):
+        patience, steady = Patience(pid), 0
+        while patience.lasts() and (steady < _STEADY_LOOKS or size == start):
             time.sleep(_LOOK_S)
             now = os.fstat(fd).st_size
             # The handler writes a dump in many pieces. On a busy machine the kernel may interrupt it between
@@ -97,6 +98,35 @@ def written(path: str, pid: int) -> str:
         return text
     finally:
         os.close(fd)
+
+
+class Patience:
+    """How long an answer is awaited. Time in which the process waits for a processor does not count: it is late by no
+    fault of its own.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._looked_s = self._began_s = time.monotonic()
+        self._left_s = _LIMIT_S
+        self._ran = processor_time(pid)
+
+    def lasts(self) -> bool:
+        """Whether to look once more."""
+        now, ran = time.monotonic(), processor_time(self._pid)
+        if ran != self._ran or state_of(self._pid) != "R":
+            self._left_s -= now - self._looked_s
+        self._looked_s, self._ran = now, ran
+        return self._left_s > 0 and now - self._began_s < _STARVED_S
+
+
+def processor_time(pid: int) -> int:
+    """The nanoseconds for which the main thread of a process has had a processor; 0 if they are not known."""
+    try:
+        with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _blocked(pid: int) -> set[str]:

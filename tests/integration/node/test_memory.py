@@ -22,7 +22,7 @@ from sundog.exceptions import OutOfMemoryError, RayError
 from tests.integration.drivers import Driver, await_true, running
 
 MB = 1 << 20
-STARVED_MS = 250  # the time between two looks: a node that waited so long for a processor may not be first
+STARVED_MS = 100  # a node that waited so long for a processor may not have been first
 ROOT = Path("/sys/fs/cgroup/memory")
 Start = Callable[..., ModuleType]
 
