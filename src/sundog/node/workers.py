@@ -257,7 +257,7 @@ class Workers:
         if node.pauses.triggers or node.pauses.captures:
             node.pauses.arm(process)
         node.logs.add(worker_id, pid, process.job_id, process.out_path, process.err_path)
-        node.wake_logs()
+        node.log_delivery.wake()
         node.do(node.leases.worker_started(worker_id, *asked, node.now()))
 
     # ------------------------------------------------------------------ ending
@@ -331,7 +331,7 @@ class Workers:
         process.line.close()
         self.lingering.discard(process.process_id)
         self.node.logs.finish(process.process_id)
-        self.node.wake_logs()
+        self.node.log_delivery.wake()
         self.node.process_died(process, cause)
 
     def _kill_group(self, pid: int) -> None:
@@ -359,5 +359,5 @@ class Workers:
         if not cause.intended and not self.node.stopping:
             self.node.log(f"worker {process.process_id.hex()} (pid {pid}) died: {cause.text()}")
         self.node.logs.finish(process.process_id)
-        self.node.wake_logs()
+        self.node.log_delivery.wake()
         self.node.process_died(process, cause)
