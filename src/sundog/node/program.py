@@ -34,7 +34,8 @@ from sundog.node.descriptors import Descriptors
 from sundog.node.failed_starts import FailedStarts
 from sundog.node.heads import HeadKeeper
 from sundog.node.learning import Learning
-from sundog.node.logs import LogBatch, LogTails
+from sundog.node.log_delivery import LogDelivery
+from sundog.node.logs import LogTails
 from sundog.node.members import Members
 from sundog.node.memory import MemoryKeeper
 from sundog.node.own_folder import OwnFolder
@@ -78,7 +79,6 @@ from sundog.wire.control import (
     LaneOpened,
     LeaseGranted,
     Leaving,
-    LogLines,
     OpenLane,
     OpenPeer,
     PeerOpened,
@@ -146,13 +146,14 @@ class Node:
         self.stores = Stores(self)
         self.members = Members(self)
         self.logs = LogTails()
+        self.log_delivery = LogDelivery(self.logs, self.loop, self.now, self.jobs, self.processes)
         self.memory = MemoryKeeper(self)
         self.head = HeadKeeper(self)
         self.scrapes = ScrapeKeeper(self)
         self.tenancy = Tenancy(self)
         self.table = messages.table(self)
         self.workers.table = messages.from_zygote(self)
-        self._ticking, self._logs_scheduled, self._next_job = False, False, 1
+        self._ticking, self._next_job = False, 1
 
     def now(self) -> float:
         """The clock of the machines."""
@@ -275,7 +276,7 @@ class Node:
         if self.jobs:  # without a driver there is no process to tell
             with contextlib.suppress(Exception):
                 self.loop.stopped = False
-                self._flush_logs()
+                self.log_delivery.flush()
         orphans.kill_children(os.getpid())
         self.memory.stop()
         folders.remove_shared(self.session["shm_root"])
@@ -305,36 +306,6 @@ class Node:
         self.own_folder.look()
         self.remains.tick()
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
-
-    # ------------------------------------------------------------------ logs
-    def wake_logs(self) -> None:
-        """Look at the workers' output when it is due."""
-        if self._logs_scheduled:
-            return
-        due = self.logs.next_poll_in_s(self.now())
-        if due is not None:
-            self._logs_scheduled = True
-            self.loop.after(max(0.005, due), self._poll_logs)
-
-    def _poll_logs(self) -> None:
-        self._logs_scheduled = False
-        self._send_logs(self.logs.poll(self.now()))
-        self.wake_logs()
-
-    def _send_logs(self, batches: list[LogBatch]) -> None:
-        for batch in batches:
-            for job in self.jobs.values():
-                driver = self.processes.get(job.driver)
-                if driver is not None and job.log_to_driver and batch.job_id == job.job_id:
-                    driver.line.send(LogLines(tuple(batch)))
-
-    def _flush_logs(self) -> None:
-        for _ in range(100):
-            batches = self.logs.poll(self.now() + 1e6)
-            self._send_logs(batches)
-            # A read may find no whole line and yet not reach the end: long lines are read in pieces.
-            if not batches and not self.logs.pending_bytes:
-                return
 
     # ------------------------------------------------------------------ connections
     def _connected(self, sock: socket.socket, kind: str = "client") -> None:
@@ -547,7 +518,7 @@ class Node:
         workers = self.workers.of_job(process.job_id)
         for process_id in workers - self.workers.outliving(workers):
             self.logs.finish(process_id)  # the worker ends with its job: an unfinished last line is complete
-        self._flush_logs()
+        self.log_delivery.flush()
         self.memory.deaths.summarise()
         process.line.send(Goodbye())  # the driver closes its end when it has read everything
 

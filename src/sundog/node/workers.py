@@ -258,7 +258,7 @@ class Workers:
         if node.pauses.triggers or node.pauses.captures:
             node.pauses.arm(process)
         node.logs.add(worker_id, pid, process.job_id, process.out_path, process.err_path)
-        node.wake_logs()
+        node.log_delivery.wake()
         node.do(node.leases.worker_started(worker_id, *asked, node.now()))
 
     # ------------------------------------------------------------------ ending
@@ -332,7 +332,7 @@ class Workers:
         process.line.close()
         self.lingering.discard(process.process_id)
         self.node.logs.finish(process.process_id)
-        self.node.wake_logs()
+        self.node.log_delivery.wake()
         self.node.process_died(process, cause)
 
     def _kill_group(self, pid: int) -> None:
@@ -360,5 +360,5 @@ class Workers:
         if not cause.intended and not self.node.stopping:
             self.node.log(f"worker {process.process_id.hex()} (pid {pid}) died: {cause.text()}")
         self.node.logs.finish(process.process_id)
-        self.node.wake_logs()
+        self.node.log_delivery.wake()
         self.node.process_died(process, cause)

@@ -254,12 +254,8 @@ class Actors:
         self, actor_id: bytes, incarnation: int | None = None, now: float = 0.0
     ) -> list[ActorInstruction]:
         """Its constructor returned: calls may be sent."""
-        row = self._rows.get(actor_id)
-        if (
-            row is None
-            or not self._current(row, incarnation)
-            or row.state not in (PENDING_CREATION, RESTARTING)
-        ):
+        row = self._constructed(actor_id, incarnation)
+        if row is None:
             return []
         row.state, row.changed_at = ALIVE, now
         return [Publish(actor_id, ALIVE, row.worker, row.incarnation)]
@@ -268,12 +264,8 @@ class Actors:
         self, actor_id: bytes, error: bytes, incarnation: int | None = None, now: float = 0.0
     ) -> list[ActorInstruction]:
         """Its constructor raised: the actor is dead, and is not tried again (it would raise again)."""
-        row = self._rows.get(actor_id)
-        if (
-            row is None
-            or not self._current(row, incarnation)
-            or row.state not in (PENDING_CREATION, RESTARTING)
-        ):
+        row = self._constructed(actor_id, incarnation)
+        if row is None:
             return []
         return self._bury(row, error, now, graceful=True, keeps_name=True)
 
@@ -361,6 +353,13 @@ class Actors:
         return out
 
     # ------------------------------------------------------------------ inside
+
+    def _constructed(self, actor_id: bytes, incarnation: int | None) -> ActorRow | None:
+        """The row of an actor whose constructor runs in this life; None if a message about it comes too late."""
+        row = self._rows.get(actor_id)
+        if row is None or row.state not in (PENDING_CREATION, RESTARTING):
+            return None
+        return row if self._current(row, incarnation) else None
 
     @staticmethod
     def _current(row: ActorRow, incarnation: int | None) -> bool:

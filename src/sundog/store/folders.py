@@ -228,16 +228,8 @@ def remove_shared(shm_root: str) -> None:
 
 def is_shared_of(shm_root: str, session_path: str) -> bool:
     """Whether this is the shared memory of that session, and this user's."""
-    try:
-        folder = trust.open_folder(shm_root)
-    except OSError:
-        return False
-    try:
-        return os.path.realpath(os.readlink(LINK, dir_fd=folder)) == os.path.realpath(session_path)
-    except OSError:
-        return False
-    finally:
-        os.close(folder)
+    target = _link_in(shm_root, LINK)
+    return target is not None and os.path.realpath(target) == os.path.realpath(session_path)
 
 
 def sweep_shared(shm_root: str) -> str:
@@ -343,14 +335,19 @@ def lock_of_ended(session_path: str) -> int | None:
 
 def is_session(session_path: str) -> bool:
     """Whether this is the folder of a session of this user's, running or ended."""
+    return _link_in(session_path, _MARK) == os.path.basename(session_path)
+
+
+def _link_in(path: str, name: str) -> str | None:
+    """What a link in a folder of this user's says; None if there is no such folder or link."""
     try:
-        folder = trust.open_folder(session_path)
+        folder = trust.open_folder(path)
     except OSError:
-        return False
+        return None
     try:
-        return os.readlink(_MARK, dir_fd=folder) == os.path.basename(session_path)
+        return os.readlink(name, dir_fd=folder)
     except OSError:
-        return False
+        return None
     finally:
         os.close(folder)
 
