@@ -34,6 +34,11 @@ def test_the_echo_of_a_fault_is_not_said() -> None:
     assert weighed(run, draft("get-in-loop", 2.0), draft("stragglers", 3.0)) == ["get-in-loop"]
 
 
+def test_results_taken_in_order_explain_that_the_program_works_on_them_alone() -> None:
+    run = serial_gets(10, 1.0, "").run()
+    assert weighed(run, draft("get-in-order", 6.0), draft("serial-part", 5.0)) == ["get-in-order"]
+
+
 def test_predictions_are_corrected_by_the_error_of_the_simulator() -> None:
     run = serial_gets(10, 1.0, "").run()
     run.length_s = 20.0  # measured: twice what the simulator says

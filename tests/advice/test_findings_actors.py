@@ -1,7 +1,10 @@
 """Faults of actors, in runs made by hand."""
 
+from pathlib import Path
+
 import pytest
 
+from sundog.advice.findings import LEAST_SHARE
 from sundog.advice.findings_actors import actor_per_item, one_actor, shared_by_alike, unbalanced_actors
 from sundog.advice.simulator import play
 from sundog.advice.source import Sources
@@ -34,6 +37,20 @@ def test_an_actor_that_is_called_when_it_is_free_is_none() -> None:
     for _ in range(8):
         script.get(script.call("A.m", 0.5, b"a"))
     assert not list(one_actor(script.run(), Sources()))
+
+
+def test_an_actor_that_keeps_something_is_to_be_shared_only_for_a_large_gain(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    shares = []
+    for body in ("self.seen += 1", "return 1"):
+        file.write_text(f"import sundog as ray\nclass A:\n    def m(self):\n        {body}\n")
+        script = Script()
+        script.create("A", b"a", site=f"{file}:5 in main")
+        site = f"{file}:7 in main"
+        script.get(*[script.call("A.m", 0.5, b"a", start_s=n * 0.5, site=site) for n in range(8)])
+        [draft] = one_actor(script.run(), Sources())
+        shares.append(draft.least_share)
+    assert shares == [0.2, LEAST_SHARE]
 
 
 def test_a_concurrent_actor_is_none() -> None:

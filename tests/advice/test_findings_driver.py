@@ -180,3 +180,59 @@ def test_the_wait_of_a_first_put_for_the_session_is_no_serial_part(tmp_path: Pat
     [draft] = serial_part(script.run(puts=[(0.2, 0.4, 1 << 20, site)]), Sources())
     assert draft.cost_s == pytest.approx(0.8)
     assert play(draft.run).length_s == pytest.approx(1.4)  # the put stays, the rest is split in four
+
+
+def _sending(count: int, own_s: float, file: Path, *, awaited: bool = False) -> Script:
+    """A loop that works before each submission; `awaited`: and gets the result before it goes on."""
+    file.write_text(
+        "import sundog as ray\nfor x in xs:\n    y = prepare(x)\n    refs.append(f.remote(y))\n"
+        "    ray.get(refs[-1])\nray.get(refs)\n"
+    )
+    script = Script(cpus=4)
+    nodes = []
+    for _ in range(count):
+        script.compute(own_s)
+        nodes.append(script.submit("f", 0.03, site=f"{file}:4 in <module>"))
+        if awaited:
+            script.get(nodes[-1], site=f"{file}:5 in <module>")
+    script.get(*nodes, site=f"{file}:6 in <module>")
+    return script
+
+
+def test_many_submissions_that_the_program_prepares_for_long_are_bound_by_it(tmp_path: Path) -> None:
+    run = _sending(40, 0.05, tmp_path / "prog.py").run()
+    [draft] = driver_bound(run, Sources())
+    assert draft.site == f"{tmp_path / 'prog.py'}:3"
+    assert not list(serial_part(run, Sources()))
+    crowded = _sending(40, 0.05, tmp_path / "prog.py").run()
+    crowded.programs[0].crowded = 0.9  # it stood in line for a core, behind other programs
+    assert not list(driver_bound(crowded, Sources()))
+    few = _sending(8, 0.05, tmp_path / "prog.py").run()
+    assert not list(driver_bound(few, Sources()))
+    assert list(serial_part(few, Sources()))
+
+
+def test_long_stretches_between_gets_are_a_serial_part_however_many(tmp_path: Path) -> None:
+    run = _sending(40, 0.05, tmp_path / "prog.py", awaited=True).run()
+    assert not list(driver_bound(run, Sources()))
+    assert list(serial_part(run, Sources()))
+
+
+def test_what_the_program_does_with_results_while_tasks_run_is_no_serial_part(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(
+        "import sundog as ray\nrefs = [f.remote(x) for x in xs]\nwhile refs:\n"
+        "    [one], refs = ray.wait(refs)\n    draw(ray.get(one))\n"
+    )
+
+    def drawing(last_s: float) -> Script:
+        script = Script(cpus=8)
+        nodes = [script.submit("f", 0.2, site=f"{file}:2 in <module>") for _ in range(7)]
+        nodes.append(script.submit("f", last_s, site=f"{file}:2 in <module>"))
+        for number in range(1, 9):
+            script.get(*nodes, site=f"{file}:4 in <module>", wait=True, need=number)
+            script.compute(0.2)
+        return script
+
+    assert not list(serial_part(drawing(1.5).run(), Sources()))
+    assert list(serial_part(drawing(0.2).run(), Sources()))

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from sundog.advice.findings import LEAST_SHARE
 from sundog.advice.findings_tasks import (
     asked_site,
     bundled,
     memory_bound,
-    retries,
     stragglers,
     tasks_too_small,
     too_many_workers,
@@ -30,6 +30,19 @@ def test_tasks_that_work_less_than_they_cost_are_found() -> None:
     [draft] = tasks_too_small(run, Sources())
     assert (draft.kind, draft.often) == ("tasks-too-small", 400)
     assert play(draft.run).length_s < play(run).length_s / 4
+
+
+def test_few_small_tasks_have_to_gain_more_than_the_start_of_workers_differs_by() -> None:
+    shares = []
+    for count in (60, 400):
+        script = Script(cpus=2, cores=2)
+        nodes = []
+        for _ in range(count):
+            script.compute(0.0003)
+            nodes.append(script.submit("tiny", 0.00001))
+        script.get(*nodes)
+        shares += [draft.least_share for draft in tasks_too_small(script.run(), Sources())]
+    assert shares == [0.1, LEAST_SHARE]
 
 
 @pytest.mark.parametrize(("is_awaited", "count"), [(False, 1), (True, 0)])
@@ -127,27 +140,6 @@ def test_tasks_of_like_length_have_no_straggler() -> None:
     script = Script(cpus=2)
     script.get(*[script.submit("work", 0.5 + n / 100, start_s=n // 2 * 0.6) for n in range(8)])
     assert not list(stragglers(script.run(), Sources()))
-
-
-def test_attempts_that_failed_are_found_with_what_they_took() -> None:
-    script = Script()
-    node = script.submit("flaky", 3.0, attempts=3, wasted_s=2.0, pause_s=0.5)
-    node.end_s = 3.5
-    script.get(node)
-    run = script.run()
-    [draft] = retries(run, Sources())
-    assert draft.often == 2
-    assert draft.cost_s == pytest.approx(2.5)
-    assert play(run).length_s == pytest.approx(3.5)
-    assert play(draft.run).length_s == pytest.approx(1.0)
-
-
-def test_one_attempt_of_many_that_failed_is_not_told_of() -> None:
-    script = Script(cpus=4)
-    nodes = [script.submit("request", 0.05, start_s=n // 4 * 0.05) for n in range(60)]
-    nodes.append(script.submit("request", 0.1, start_s=0.75, attempts=2, wasted_s=0.05))
-    script.get(*nodes)
-    assert not list(retries(script.run(), Sources()))
 
 
 def test_memory_that_is_asked_for_and_not_used_is_found() -> None:

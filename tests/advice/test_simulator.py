@@ -2,7 +2,7 @@
 
 import pytest
 
-from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Costs, Op, Run, with_
+from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Costs, Op, Run, RunNode, with_
 from sundog.advice.simulator import play, totals
 from sundog.plain import replaced
 from tests.advice.runs import FREE, Script, serial_gets
@@ -39,6 +39,15 @@ def test_a_task_waits_for_its_arguments() -> None:
     assert play(script.run()).length_s == pytest.approx(1.5)
 
 
+def test_a_changed_run_lasts_until_results_are_there_whose_get_was_not_recorded() -> None:
+    script = Script()
+    first, second = script.submit("a", 1.0), script.submit("b", 0.5)
+    script.get(first)  # `get(second)` follows: it was ready by then
+    slower = script.run().changed([with_(second, work_s=3.0)])
+    assert play(slower).length_s == pytest.approx(3.0)
+    assert play(script.run()).length_s == pytest.approx(1.0)
+
+
 def test_a_task_that_waits_in_a_get_lends_its_cpu() -> None:
     script = Script(cpus=1)
     inner = script.node("inner", 1.0, start_s=0.0)
@@ -47,6 +56,27 @@ def test_a_task_that_waits_in_a_get_lends_its_cpu() -> None:
     outer.end_s = 1.5
     script.get(outer)
     assert play(script.run()).length_s == pytest.approx(1.5)
+
+
+def test_tasks_of_tasks_take_turns_with_those_that_the_driver_has_in_line() -> None:
+    script = Script(cpus=1)
+    outer: list[RunNode] = []
+    for _ in range(3):
+        inner = script.node("inner", 1.0, owner=len(outer).to_bytes(8, "big"))
+        node = script.submit("outer", 0.5)
+        node.program = [
+            Op(SUBMIT, node=inner.key),
+            Op(WAIT, nodes=(inner.key,), wake_s=0.0),
+            Op(COMPUTE, 0.5),
+        ]
+        outer.append(node)
+    script.get(*outer)
+    played = play(script.run())
+    children = sorted(played.starts[node.key] for node in script.nodes if node.name == "inner")
+    # The second outer task gets the CPU that the first one lends; then it is the turn of the first one's child.
+    assert sorted(played.starts[node.key] for node in outer)[:2] == [0.0, 0.0]
+    assert children[0] == 0.0
+    assert max(played.starts[node.key] for node in outer) > 0.0
 
 
 def _parent_and_child(child_process: int, name: str = "walk") -> Run:

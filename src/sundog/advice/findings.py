@@ -118,6 +118,7 @@ _ECHOES = {
         "tasks-too-small",
         "stragglers",
     ),
+    "get-in-order": ("serial-part",),
     "large-argument": ("serial-part", "driver-bound", "tasks-too-small", "spilling", "too-many-workers"),
     "closure": ("serial-part", "driver-bound", "too-many-workers", "get-in-loop", "tasks-too-small"),
     "retries": ("stragglers", "get-in-order"),

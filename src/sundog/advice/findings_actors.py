@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from sundog.advice.findings import Draft
+from sundog.advice.findings import LEAST_SHARE, Draft
 from sundog.advice.run import CALL, CREATE, SUBMIT, Op, Run, RunNode, op_with, with_
 from sundog.advice.source import Sources
 
@@ -16,6 +16,7 @@ _LEAST_QUEUED = 0.5  # calls must wait on average at least this share of a call'
 _LEAST_BUSY = 0.1  # share of the run
 _A_LITTLE = 0.25  # share of a core
 _UNBALANCED = 1.3
+_STATEFUL_SHARE = 0.2  # of the run, that sharing the calls of an actor which changes itself has to gain
 _LEAST_MADE = 6  # actors of a class
 _MADE_AGAIN = 3  # times as many as there were at a time
 _FEW_CALLS = 2  # of each
@@ -56,6 +57,8 @@ def one_actor(run: Run, sources: Sources) -> Iterator[Draft]:
             f"waited {queued / len(calls):.2f} s for its turn on average",
             words,
             _shared(run, created, calls, count),
+            # What an actor keeps cannot always be shared among several: that has to be worth it.
+            least_share=_STATEFUL_SHARE if changes else LEAST_SHARE,
             sites=frozenset(node.site for node in calls),
         )
 

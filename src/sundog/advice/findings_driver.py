@@ -22,6 +22,7 @@ _SERIAL_SHARE = 0.15
 _BUSY = 0.5  # share of the cores used by other programs
 _ALIKE = 0.75  # two stretches of time are of the same code if their lengths differ by no more than that
 _BOUND_COUNT = 30
+_BOUND_LEAST_S = 3e-4
 _BOUND_GAP_S = 0.02
 _BOUND_SHARE = 0.3
 
@@ -85,15 +86,17 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
             if before == after:
                 places = _with_first_turn(program.ops, own, places, after)
             total = sum(own[each] for each in places)
-            if not places or (len(places) >= _BOUND_COUNT and total / len(places) < _BOUND_GAP_S):
+            if not places or _is_driver_bound(program.ops, places, total):
                 continue
             if _waits_for_items(sources, after) or _is_paced(sources, before, after):
                 continue
             alone = sum(
                 _overlap(idle, op.at_s, op.at_s + op.seconds) for op in (program.ops[each] for each in places)
             )
-            # Without the time in which other processes had the cores, which is not the program's fault.
-            calm = total * (1.0 - max(0.0, program.crowded))
+            is_behind = _is_behind_results(program.ops, places)
+            # Without the time in which other processes had the cores, which is not the program's fault. What the
+            # program does with results while others of them are being made costs it nothing.
+            calm = (alone if is_behind else total) * (1.0 - max(0.0, program.crowded))
             if calm < _LEAST_SERIAL_S or calm < _SERIAL_SHARE * run.length_s:
                 continue
             if program.crowded < 0 and run.others > _BUSY and program.load * total < _LEAST_SERIAL_S:
@@ -126,6 +129,29 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
                 least_share=_SERIAL_SHARE / 2,
                 sites=frozenset({before, after}),
             )
+
+
+def _is_driver_bound(ops: list[Op], places: list[int], total: float) -> bool:
+    """Whether stretches are the concern of `driver_bound`: many short ones, or many between two submissions each."""
+    if len(places) < _BOUND_COUNT:
+        return False
+    return total / len(places) < _BOUND_GAP_S or 2 * _only_sent(ops, places) > len(places)
+
+
+def _only_sent(ops: list[Op], places: list[int]) -> int:
+    """How many of some stretches lie between two submissions, without a wait."""
+    return sum(
+        0 < each < len(ops) - 1 and ops[each - 1].kind == ops[each + 1].kind == SUBMIT for each in places
+    )
+
+
+def _is_behind_results(ops: list[Op], places: list[int]) -> bool:
+    """Whether no submission follows the stretches before the next wait: the program works on results."""
+    for place in places:
+        after = next((op for op in ops[place + 1 :] if op.kind != COMPUTE), None)
+        if after is not None and after.kind == SUBMIT:
+            return False
+    return True
 
 
 def _with_first_turn(ops: list[Op], own: dict[int, float], places: list[int], site: str) -> list[int]:
@@ -214,13 +240,16 @@ def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
         for (before, after), places in _gaps(ops).items():
             nexts = [each for each in places if each + 1 < len(ops) and ops[each + 1].kind == SUBMIT]
             total = sum(ops[each].seconds for each in nexts)
-            if len(nexts) < _BOUND_COUNT or total < _BOUND_SHARE * run.length_s:
+            calm = total * (1.0 - max(0.0, getattr(owner, "crowded", 0.0)))
+            if len(nexts) < _BOUND_COUNT or calm < _BOUND_SHARE * run.length_s:
                 continue
             mean = total / len(nexts)
             if _waits_for_items(sources, after) or _is_paced(sources, before, after):
                 continue
-            if mean >= _BOUND_GAP_S or mean < 3e-4:
-                continue  # few and long stretches: Amdahl's law; very short ones: the cost of a submission
+            if mean < _BOUND_LEAST_S:
+                continue  # that is the cost of a submission
+            if mean >= _BOUND_GAP_S and 2 * _only_sent(ops, nexts) <= len(nexts):
+                continue  # long stretches between gets: Amdahl's law
             steps = list(ops)
             nodes = []
             for position in nexts:

@@ -17,6 +17,8 @@ from sundog.advice.turns import loop_at, name_of, turns_need_each_other
 from sundog.plain import replaced
 
 MANY = 50
+_HUNDREDS = 300
+_FEW_SHARE = 0.1  # of the run, that bundling fewer tasks has to gain: the start of workers differs by as much
 SMALL_S = 0.005
 _TINY_S = 1e-4
 _CALL_S = 1.2e-6  # the recorded time of a task that does nothing. Measured on two cores of 2.5 GHz.
@@ -28,7 +30,6 @@ _ROOM = 1.25
 _MUCH = 1 / 3
 _PIECES = 8  # for each CPU, of a long task
 _BOUND = 2.0  # a task must take so many times its fair share of the CPUs to be worth splitting
-_WASTED = 0.03  # retries are told of from this share of their function's time on
 _COMPUTES = 0.5  # a task that computes uses at least this share of its cores
 
 
@@ -76,6 +77,7 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
                 f"{workers} workers",
                 _bundle_words(sources, site, name, bundle),
                 run.with_ops(owner, changed[0]).changed(changed[1]),
+                least_share=LEAST_SHARE if count >= _HUNDREDS else _FEW_SHARE,
             )
 
 
@@ -337,42 +339,6 @@ def _cut(run: Run, slow: list[RunNode], pieces: dict[int, int]) -> Run:
         return out
 
     return run.changed(changed, added=added).with_each_program(change)
-
-
-def retries(run: Run, sources: Sources) -> Iterator[Draft]:
-    """Attempts that failed and were made again."""
-    for (name, site), group in _by_name(run).items():
-        again = [node for node in group if node.attempts > 1]
-        if not again:
-            continue
-        wasted = sum(node.wasted_s + node.pause_s for node in again)
-        attempts = sum(node.attempts - 1 for node in again)
-        if wasted < _WASTED * sum(node.work_s + node.pause_s for node in group):
-            continue  # a rare failure that is made again is what retries are for
-        kept = []
-        for node in again:
-            left = max(0.0, node.work_s - node.wasted_s)
-            used = node.cpu_s * left / max(1e-9, node.work_s)
-            kept.append(with_(node, work_s=left, pause_s=0.0, wasted_s=0.0, cpu_s=used))
-        killed = any(node.lost for node in again)
-        yield Draft(
-            "retries",
-            f"retries eat the run: {attempts} attempts of {name} failed and were made again",
-            site,
-            attempts,
-            wasted,
-            f"{len(again)} of {len(group)} tasks failed {attempts} times, {wasted:.2f} s of work and waiting were lost",
-            ("Their processes died: see sundog why " if killed else "See why they fail: sundog why ")
-            + f"{name}. Mend the cause, or retry the small part that fails inside the task instead of all of it.",
-            run.changed(kept),
-        )
-
-
-def _by_name(run: Run) -> dict[tuple[str, str], list[RunNode]]:
-    found: dict[tuple[str, str], list[RunNode]] = defaultdict(list)
-    for node in run.nodes:
-        found[node.name, node.site].append(node)
-    return found
 
 
 def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:

@@ -380,7 +380,7 @@ def _handed_on(run: Run, places: Mapping[int, int]) -> Run:
         if rest > 0.001:
             late = with_(
                 node, key=len(run.nodes) + len(added), program=None, work_s=rest, deps=inner, actor=b"", kind=1,
-                is_first=False,
+                is_first=False, lag_s=min(node.lag_s, run.costs.busy_s),
             )  # fmt: skip
             added.append(late)
             steps.append(Op(SUBMIT, node=late.key))

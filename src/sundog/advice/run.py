@@ -251,3 +251,34 @@ def op_with(op: Op, **fields: object) -> Op:
     for name, value in fields.items():
         setattr(other, name, value)
     return other
+
+
+def ops_with_ready_results(nodes: Sequence[RunNode], program: Program) -> list[Op]:
+    """The steps of a driver, which also waits for results that were ready when it took them.
+
+    A get of what is ready leaves no record. In a changed run such a result may be ready later, and the driver has to
+    wait for it. What it took: behind its last wait, every task that it has submitted and that had ended by then; and
+    behind a wait after which it submits more, all tasks of a round, if all of them had ended by then.
+    """
+    ops = program.ops
+    waits = [position for position, op in enumerate(ops) if op.kind == WAIT and op.nodes]
+    last = waits[-1] if waits else len(ops) - 1
+    until = max((op.at_s + op.waited_s for op in ops if op.kind == WAIT), default=0.0) or program.end_s
+    out: list[Op] = []
+    sent: list[int] = []
+    round_: list[int] = []  # sent since nothing was under way
+    reach = 0.0
+    for position, op in enumerate(ops):
+        out.append(op)
+        if op.kind == SUBMIT:
+            sent.append(op.node)
+            round_.append(op.node)
+            reach = max(reach, nodes[op.node].end_s)
+        taken: list[int] = []
+        if position == last:
+            taken = [key for key in sent if 0 <= nodes[key].end_s <= until]
+        elif op.kind == WAIT and op.nodes and reach <= op.at_s + op.waited_s:
+            taken, round_ = round_, []
+        if taken and not (op.kind == WAIT and not op.need and set(taken) <= set(op.nodes)):
+            out.append(Op(WAIT, nodes=tuple(taken), wake_s=0.0))
+    return out

@@ -21,7 +21,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from sundog.advice.costs import BOOT_MOST_S, READY_S, own_children
-from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, Op, Run, RunNode
+from sundog.advice.queueing import TaskTurns
+from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, Op, Run, RunNode, ops_with_ready_results
 from sundog.plain import field, plain
 
 _STEPS_MAX = 5_000_000
@@ -92,7 +93,7 @@ class _Player:
         self.open: dict[
             int, tuple[float, Callable[[float], None]]
         ] = {}  # waits, when each ended, and its end
-        self.queues: dict[tuple[tuple[str, float], ...], deque[int]] = {}
+        self.requests: dict[tuple[tuple[str, float], ...], TaskTurns] = {}
         self.actors: dict[bytes, _Actor] = {}
         self.left: dict[bytes, int] = {}
         self.works: set[_Work] = set()
@@ -147,7 +148,8 @@ class _Player:
                 unfinished[0] -= 1
                 ends.append(now)
 
-            self.at(program.begin_s, self._stepper(program.ops, ended, None, program.load))
+            steps_ = ops_with_ready_results(self.nodes, program)
+            self.at(program.begin_s, self._stepper(steps_, ended, None, program.load))
         steps = 0
         while unfinished[0] and (self.heap or self._submit_next()):
             now, _, what = heapq.heappop(self.heap)
@@ -268,7 +270,7 @@ class _Player:
         self.depth[key] = depth + 1
         if self._in_line(key):  # the lease that was to run it is not needed any more
             self._leave_line(key)
-            self._release(self.nodes[key], now)
+            self._leave(self.nodes[key], now)
 
         def again(moment: float) -> None:
             if self._wait(op, moment, step, node):
@@ -343,18 +345,24 @@ class _Player:
         self._wants(key, shape, now)
 
     def _wants(self, key: int, shape: tuple[tuple[str, float], ...], now: float) -> None:
-        self.queues.setdefault(shape, deque()).append(key)
+        if shape not in self.requests:
+            self.requests[shape] = TaskTurns()
+        self.requests[shape].add(self.nodes[key].owner, key, now)
         self.queued.add(key)
         self._dispatch(now)
 
-    def _dispatch(self, now: float) -> None:
-        for shape, queue in self.queues.items():
-            while queue and all(self.free.get(name, amount) >= amount - 1e-9 for name, amount in shape):
-                key = queue.popleft()
+    def _dispatch(self, now: float, left_by: RunNode | None = None) -> None:
+        owner = left_by.owner if left_by is not None else b""
+        for shape, requests in self.requests.items():
+            while requests and all(self.free.get(name, amount) >= amount - 1e-9 for name, amount in shape):
+                key = requests.take(now, owner)
+                node = self.nodes[key]
                 if key in self.queued:
                     self.queued.discard(key)
-                    self._take(self.nodes[key])
-                    self._begin(self.nodes[key], now)
+                    self._take(node)
+                    self._begin(node, now)
+                else:  # the task that waits for it runs it
+                    requests.returned(node.owner)
 
     def _take(self, node: RunNode) -> None:
         for name, amount in node.resources.items():
@@ -362,10 +370,21 @@ class _Player:
                 self.free[name] -= amount
 
     def _release(self, node: RunNode, now: float) -> None:
+        self._give_back(node)
+        self._dispatch(now)
+
+    def _give_back(self, node: RunNode) -> None:
         for name, amount in node.resources.items():
             if name in self.free:
                 self.free[name] += amount
-        self._dispatch(now)
+
+    def _leave(self, node: RunNode, now: float) -> None:
+        """A task has ended: its process has another one run with the same resources, if it has one."""
+        self._give_back(node)
+        requests = self.requests.get(tuple(sorted(node.resources.items())))
+        if requests is not None:
+            requests.returned(node.owner)
+        self._dispatch(now, node)
 
     def _begin(self, node: RunNode, now: float) -> None:
         """A task has its resources: it starts when a worker is there."""
@@ -508,7 +527,7 @@ class _Player:
         """An attempt has failed: its worker is free, and the next one stands in line behind the others."""
         self.running.pop(node.key, None)
         self._worker_free(now)
-        self._release(node, now)
+        self._leave(node, now)
         shape = tuple(sorted(node.resources.items()))
         self.at(now + node.pause_s / max(1, node.attempts - 1), partial(self._wants, node.key, shape))
 
@@ -519,7 +538,7 @@ class _Player:
         self.running.pop(node.key)
 
         def gone(moment: float) -> None:
-            self._release(node, moment)
+            self._leave(node, moment)
             self.parked.append(node.key)
             self._unpark(moment)
 
@@ -557,7 +576,7 @@ class _Player:
             self.inside.discard(key)  # the task that waited for it goes on, with the same CPU
         else:
             self._worker_free(now)
-            self._release(node, now)
+            self._leave(node, now)
         for follower in self.followers.pop(key, ()):
             self.missing[follower] -= 1
             if not self.missing[follower]:
