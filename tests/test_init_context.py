@@ -14,6 +14,12 @@ def test_resources_are_told_in_the_order_in_which_people_ask() -> None:
     assert told == "1 CPU, 2 GPUs, 2 disk, 1.0 GiB for objects"
 
 
+def test_a_small_object_store_is_told_in_a_smaller_unit() -> None:
+    assert (
+        init_context.in_words({"CPU": 2.0, "object_store_memory": 50 * 2**20}) == "2 CPUs, 50 MiB for objects"
+    )
+
+
 def test_the_line_in_a_terminal_names_the_session_and_the_next_command() -> None:
     assert "session_x" in init_context.started_text("session_x", {"CPU": 2.0})
     assert init_context.joined_text("session_x").endswith("sundog status --session session_x")

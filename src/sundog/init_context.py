@@ -144,7 +144,10 @@ def in_words(resources: Mapping[str, float]) -> str:
     known = ("CPU", "GPU", "memory", "object_store_memory")
     others = [name for name in resources if name not in known and not name.startswith("node:")]
     parts += [f"{resources[name]:g} {name}" for name in others[:3]]
-    parts.append(f"{resources.get('object_store_memory', 0.0) / 2**30:.1f} GiB for objects")
+    room = resources.get("object_store_memory", 0.0)
+    parts.append(
+        f"{room / 2**30:.1f} GiB for objects" if room >= 2**30 else f"{room / 2**20:.0f} MiB for objects"
+    )
     return ", ".join(parts)
 
 

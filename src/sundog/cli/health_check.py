@@ -22,7 +22,10 @@ _EXAMPLES = rows.examples(
 )
 @click.option("--session", help="The session's name.")
 def command(address: str | None, skip_version_check: bool, session: str | None) -> int:
-    """Exit with 0 if a session answers, with 3 if there is none, with 4 if it does not answer. Prints nothing."""
+    """Exit with 0 if a session answers, with 3 if there is none, with 4 if it does not answer.
+
+    Prints nothing if the session answers, else one sentence on stderr.
+    """
     from sundog.engines import sessions
     from sundog.wire.requests import Status
 

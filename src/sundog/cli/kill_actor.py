@@ -14,6 +14,11 @@ _EXAMPLES = rows.examples(
     ("sundog list actors --detail", "the names of actors, and their namespaces"),
 )
 
+_WHERE = (
+    "there is no actor called {!r} in the namespace of this command, which is a new one. Name the actor's: "
+    "sundog kill-actor --name NAME --namespace NAMESPACE. See: sundog list actors --detail"
+)
+
 
 @click.command("kill-actor", short_help="End a named actor.", epilog=_EXAMPLES)
 @click.option("--name", help="The actor's name.")
@@ -50,6 +55,8 @@ def command(
         try:
             actor = sundog.get_actor(name, namespace=namespace)
         except ValueError as error:
+            if namespace is None:
+                raise exits.CommandError(_WHERE.format(name)) from None
             raise exits.CommandError(str(error)) from None
         if force:
             sundog.kill(actor, no_restart=no_restart)

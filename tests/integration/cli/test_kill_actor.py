@@ -46,6 +46,8 @@ def test_a_named_actor_ends_after_its_calls_or_at_once(leak_check: object) -> No
 
         absent = command("kill-actor", *in_namespace, "nobody")
         assert absent.returncode == exits.FAILED and "nobody" in absent.stderr
+        elsewhere = command("kill-actor", "--name", "again")
+        assert elsewhere.returncode == exits.FAILED and "--namespace NAMESPACE" in elsewhere.stderr
         assert command("kill-actor").returncode == exits.FAILED
         assert command("health-check").returncode == exits.OK
     finally:
