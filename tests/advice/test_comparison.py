@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sundog.advice.comparison import FunctionFigures, SessionFigures, breaches, compare, parse_limit
+from sundog.advice.comparison import FunctionFigures, SessionFigures, breaches, compare, parse_limit, together
 
 MIB = 1 << 20
 
@@ -61,3 +61,11 @@ def test_figures_can_be_stored_and_read_again() -> None:
     assert (again.length_s, again.functions) == (2.5, made.functions)
     with pytest.raises(ValueError, match="cannot be read"):
         SessionFigures.of_dict("s", {"functions": 3})
+
+
+def test_sessions_of_one_program_are_counted_together() -> None:
+    first = session(2.0, a=FunctionFigures(3, 1, 0.5, 0.25, 7, 1, ("x",)), b=FunctionFigures(1, 0, 0.1))
+    second = session(1.0, a=FunctionFigures(2, 0, 0.5, 0.25, 9, 0, ("y",)))
+    found = together([first, second])
+    assert found.length_s == 3.0 and found.functions["b"] == first.functions["b"]
+    assert found.functions["a"] == FunctionFigures(5, 1, 1.0, 0.5, 9, 1, ("x", "y"))

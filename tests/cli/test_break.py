@@ -44,6 +44,15 @@ def test_a_breakpoint_is_asked_for_with_all_its_conditions(
     assert "Breakpoint 7 is set" in done.output and "sundog debug" in done.output
 
 
+@pytest.mark.parametrize(("line", "is_told"), [(1, True), (4, True), (5, False)])
+def test_a_line_that_no_task_runs_is_told_of(
+    session: FakeSession, sundog: Run, program: str, line: int, is_told: bool
+) -> None:
+    done = sundog("break", f"{program}:{line}")
+    assert done.exit_code == 0
+    assert (f"Line {line} is in no function" in done.output) is is_told
+
+
 def test_a_file_that_is_here_is_known_by_its_whole_path(
     program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,38 @@ def test_post_mortem_stands_where_the_exception_came_from(tmp_path: Path) -> Non
     assert told.pauses[0].why == "breakpoint()"
 
 
+def test_a_debugger_within_the_debugger_leads_back_to_the_prompt_at_an_exception(tmp_path: Path) -> None:
+    told = Told()
+    desk = told.desk(tmp_path)
+    debugger = RemotePdb(lambda *_: desk, lambda: False)
+    tracers: list[object] = []
+
+    def run() -> None:
+        try:
+            raise ValueError("no")
+        except ValueError as error:
+            debugger.post_mortem(error, "ValueError: no")
+        tracers.append(sys.gettrace())
+
+    running = elsewhere(run)
+    shown = Client(tmp_path, "debug 1 + 1", "q", "p 6 * 7", "q").done()
+    running.join(120)
+    assert "LEAVING RECURSIVE DEBUGGER\n(Pdb) 42\n" in shown and "The task continues" in shown
+    assert tracers == [None]
+
+
+def test_steps_keep_the_reason_of_their_stop_until_breakpoint_is_met(tmp_path: Path) -> None:
+    told = Told()
+    desk = told.desk(tmp_path)
+    debugger = RemotePdb(lambda *_: desk, lambda: True)
+    running = elsewhere(lambda: add(add(1, 2, debugger), 3, debugger))
+    client = Client(tmp_path, "debugger._why = 'sundog break f.py:1'", "n", "n", "c", "q")
+    running.join(120)
+    client.done()
+    # Of two steps, and of the second breakpoint().
+    assert [each.why for each in told.pauses[-3:]] == ["sundog break f.py:1"] * 2 + ["breakpoint()"]
+
+
 def test_words_are_completed_from_commands_and_names(tmp_path: Path) -> None:
     debugger = RemotePdb(lambda *_: Told().desk(tmp_path), lambda: False)
     frame = sys._getframe()

@@ -104,29 +104,53 @@ class ComparedFunction:
 
 
 # ---------------------------------------------------------------------- reading
-def figures_of(chosen: Opened, told: Progress | None = None) -> SessionFigures:
-    """The figures of a session."""
+def figures_of(chosen: Opened, told: Progress | None = None, *, since_s: float = 0.0) -> SessionFigures:
+    """The figures of a session, or of what was submitted in it since a reading of the wall clock."""
     with opened(chosen.path, told) as index:
-        began, ended = _bounds(index)
-        return SessionFigures(chosen.name, max(0.0, ended - began), _functions(index))
+        began, ended = _bounds(index, since_s)
+        return SessionFigures(chosen.name, max(0.0, ended - began), _functions(index, since_s))
 
 
-def _bounds(index: Index) -> tuple[float, float]:
-    [(first, last)] = index.rows("SELECT min(submit_s), max(end_s) FROM attempts")
+def together(parts: Sequence[SessionFigures]) -> SessionFigures:
+    """The figures of several sessions of one program, as if they were one."""
+    functions: dict[str, FunctionFigures] = {}
+    for name in {name for part in parts for name in part.functions}:
+        rows = [part.functions[name] for part in parts if name in part.functions]
+        functions[name] = FunctionFigures(
+            sum(each.count for each in rows),
+            sum(each.failed for each in rows),
+            sum(each.total_s for each in rows),
+            sum(each.cpu_s for each in rows),
+            max(each.peak_bytes for each in rows),
+            sum(each.spilled_bytes for each in rows),
+            tuple(sorted({code for each in rows for code in each.codes})),
+        )
+    return SessionFigures(
+        ", ".join(part.name for part in parts), sum(part.length_s for part in parts), functions
+    )
+
+
+def _bounds(index: Index, since_s: float) -> tuple[float, float]:
+    [(first, last)] = index.rows(
+        "SELECT min(submit_s), max(end_s) FROM attempts WHERE submit_s >= ?", since_s
+    )
     return first or 0.0, last or 0.0
 
 
-def _functions(index: Index) -> dict[str, FunctionFigures]:
+def _functions(index: Index, since_s: float) -> dict[str, FunctionFigures]:
     spilled: dict[str, int] = dict(
         index.rows(
             "SELECT n.text, sum(v.size_bytes) FROM moves v JOIN processes p ON p.process_id = v.maker "
             "JOIN made d ON d.process = p.id AND d.segment = v.segment AND d.kind = 14 "
-            "JOIN attempts a ON a.task_id = d.task_id JOIN names n ON n.id = a.name WHERE v.kind = 'spill' GROUP BY 1"
+            "JOIN attempts a ON a.task_id = d.task_id JOIN names n ON n.id = a.name "
+            "WHERE v.kind = 'spill' AND a.submit_s >= ? GROUP BY 1",
+            since_s,
         )
     )
     codes: dict[str, set[str]] = {}
     for name, code in index.rows(
-        "SELECT DISTINCT n.text, n.code FROM attempts a JOIN names n ON n.id = a.name"
+        "SELECT DISTINCT n.text, n.code FROM attempts a JOIN names n ON n.id = a.name WHERE a.submit_s >= ?",
+        since_s,
     ):
         if code:
             codes.setdefault(name, set()).add(code)
@@ -142,7 +166,8 @@ def _functions(index: Index) -> dict[str, FunctionFigures]:
         )
         for name, count, failed, total, cpu, peak in index.rows(
             "SELECT n.text, count(*), sum(a.flags & 1), sum(max(0, a.end_s - a.start_s)), sum(a.cpu_s), "
-            "max(a.peak_bytes) FROM attempts a JOIN names n ON n.id = a.name GROUP BY 1"
+            "max(a.peak_bytes) FROM attempts a JOIN names n ON n.id = a.name WHERE a.submit_s >= ? GROUP BY 1",
+            since_s,
         )
     }
 

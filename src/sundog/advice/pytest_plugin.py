@@ -7,6 +7,7 @@
 
     pytest --sundog-update-baselines     # store what is measured now
 
+What counts is what the test submitted: in the sessions that it started, or else in the one that a fixture gave it.
 Owns the marker, the option, and the file of baselines (`sundog-baselines.json` in pytest's root folder, or the setting
 `sundog_baselines`). Figures are by function (`advice.comparison`). Nothing of sundog is imported for tests without the
 marker. A test that fails because an array is read-only gets a hint, if it uses sundog. Runs in pytest's process.
@@ -14,10 +15,13 @@ marker. A test that fails because an array is read-only gets a hint, if it uses 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,11 +31,13 @@ import pytest
 if TYPE_CHECKING:
     import pluggy
 
+    from sundog.advice.comparison import SessionFigures
     from sundog.observe.sessions import Opened
     from sundog.plain import JsonObject
 
 MARK = "sundog_baseline"
 FILE = "sundog-baselines.json"
+_SETTLES_S = 0.05  # arbitrary: far longer than a worker needs to record a task that it has answered
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,16 +79,49 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, pluggy.Result[obje
     from sundog.observe.sessions import all_sessions
 
     before = {each.path for each in all_sessions()}
+    began_s = time.time()
     outcome = yield
     if outcome.excinfo is not None:
         return  # the test failed by itself
     new = [each for each in all_sessions() if each.path not in before]
-    own = [each for each in new if f"_{os.getpid()}_" in each.name] or new
+    own = [each for each in new if f"_{os.getpid()}_" in each.name] or _of_children(item.config, new)
     name = str(mark.args[0]) if mark.args else item.nodeid
     try:
-        _judge(item.config, name, own, _limits(mark))
+        if _judge(item.config, name, own or _joined(), began_s, _limits(mark)):
+            item.user_properties.append((MARK, name))
     except pytest.fail.Exception as failure:
         outcome.force_exception(failure)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Tell which tests were compared with nothing: their figures were stored."""
+    stored = [
+        str(value)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", None) == "call"
+        for key, value in report.user_properties
+        if key == MARK
+    ]
+    if stored:
+        file = config.getini("sundog_baselines")
+        terminalreporter.write_line(
+            f"sundog: compared nothing, and stored the figures of {', '.join(sorted(stored))} in {file}"
+        )
+
+
+def _of_children(config: pytest.Config, new: list[Opened]) -> list[Opened]:
+    """Sessions of programs that the test ran. Under pytest-xdist they may be another test's."""
+    return [] if hasattr(config, "workerinput") else new
+
+
+def _joined() -> list[Opened]:
+    """The session that this process is in: a fixture has started or joined it."""
+    from sundog.observe.sessions import open_session
+    from sundog.owner import context
+
+    path = (context.facts.session or {}).get("path")
+    return [open_session(str(path))] if path and os.path.isdir(str(path)) else []
 
 
 def _limits(mark: pytest.Mark) -> list[tuple[str, float]]:
@@ -102,21 +141,33 @@ def _limits(mark: pytest.Mark) -> list[tuple[str, float]]:
 
 
 def _judge(
-    config: pytest.Config, name: str, sessions: list[Opened], allowed: list[tuple[str, float]]
-) -> None:
-    from sundog.advice.comparison import SessionFigures, breaches, figures_of
+    config: pytest.Config,
+    name: str,
+    sessions: list[Opened],
+    began_s: float,
+    allowed: list[tuple[str, float]],
+) -> bool:
+    """Compare, or store what is measured for the first time; whether it was stored."""
+    from sundog.advice.comparison import SessionFigures, breaches
 
     if not sessions:
         pytest.fail(
-            f"the test started no sundog session, so there is nothing to compare with {name!r}", pytrace=False
+            f"the test used no sundog session, so there is nothing to compare with {name!r}", pytrace=False
         )
-    now = figures_of(sessions[0])
     file = config.rootpath / str(config.getini("sundog_baselines"))
     stored = _read(file)
+    now = _measured(sessions, began_s)
+    if not now.functions:
+        pytest.fail(
+            f"the test has run no task in its session, so there is nothing to compare with {name!r}",
+            pytrace=False,
+        )
     if config.getoption("--sundog-update-baselines") or name not in stored:
-        stored[name] = now.as_dict()
-        _write(file, stored)
-        return
+        with _locked(file):
+            stored = _read(file)
+            stored[name] = now.as_dict()
+            _write(file, stored)
+        return True
     try:
         before = SessionFigures.of_dict(name, stored[name])
     except ValueError as error:
@@ -129,6 +180,31 @@ def _judge(
             "If that is meant: pytest --sundog-update-baselines",
             pytrace=False,
         )
+    return False
+
+
+def _measured(sessions: list[Opened], began_s: float) -> SessionFigures:
+    """What the test did. In a session that runs, workers record a task after they have answered."""
+    from sundog.advice.comparison import figures_of, together
+
+    found = together([figures_of(each, since_s=began_s) for each in sessions])
+    while any(each.is_live for each in sessions):
+        time.sleep(_SETTLES_S)
+        before, found = found, together([figures_of(each, since_s=began_s) for each in sessions])
+        if found == before:
+            break
+    return found
+
+
+@contextlib.contextmanager
+def _locked(file: Path) -> Generator[None, None, None]:
+    """Alone among the processes of pytest-xdist: each stores its own tests in the same file."""
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _read(file: Path) -> JsonObject:

@@ -4,6 +4,7 @@ Owns the check of what was asked; the watching is `debugging.triggers`, in every
 process, main thread; it joins no session.
 """
 
+import ast
 import os
 
 import click
@@ -96,6 +97,11 @@ def command(
         click.echo(
             f"There is no {path} in this folder: the breakpoint holds in every file of that name that a worker runs."
         )
+    if line and os.path.isfile(path) and not in_function(path, line):
+        click.echo(
+            f"Line {line} is in no function, so it runs where the file is imported: a task stops there only if it "
+            "imports the file for the first time. The program itself is not watched."
+        )
     click.echo("A task that reaches the breakpoint is paused. Attach with: sundog debug --wait 60")
     return exits.OK
 
@@ -136,6 +142,22 @@ def _check_line(path: str, line: int) -> None:
         later = min((each for each in lines if each > line), default=None)
         hint = f" The next line that does is {later}." if later else ""
         raise click.UsageError(f"line {line} of {path} holds no code that runs.{hint}")
+
+
+def in_function(path: str, line: int) -> bool:
+    """Whether a line of a file is in the body of a function; true as well if that cannot be told."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            tree = ast.parse(file.read())
+    except (SyntaxError, ValueError):
+        return True
+    bodies = (
+        each.body
+        for each in ast.walk(tree)
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    )
+    parts = (part for body in bodies for part in (body if isinstance(body, list) else [body]))
+    return any(part.lineno <= line <= (part.end_lineno or line) for part in parts)
 
 
 def _code_lines(code: object) -> set[int]:

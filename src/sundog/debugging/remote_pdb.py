@@ -164,12 +164,21 @@ class RemotePdb(pdb.Pdb):
             return None
         return super().dispatch_line(frame)
 
-    def user_line(self, frame: FrameType) -> None:
-        """A stop by a step or a breakpoint of the client's own."""
-        super().user_line(frame)
+    def set_trace(self, frame: FrameType | None = None, **more: Any) -> None:
+        """`breakpoint()` was met, perhaps after a stop for another reason; steps keep the reason of their stop."""
         self._why = "breakpoint()"
+        super().set_trace(frame, **more)
 
     # ------------------------------------------------------------------ commands that differ
+    def do_debug(self, arg: str) -> None:
+        """debug code
+        Step through the code argument in a debugger of its own, with this prompt to come back to.
+        """
+        tracer = sys.gettrace()
+        super().do_debug(arg)
+        if tracer is None:  # after an exception nothing was traced, and pdb would step through itself now
+            sys.settrace(None)
+
     def do_quit(self, arg: str) -> bool:
         """q(uit) | exit
         Leave: the task continues as if it had never stopped.

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 TEST = """
 import time
@@ -83,6 +84,85 @@ def test_a_test_whose_session_got_slower_fails_and_the_sessions_can_be_compared(
     found = json.loads(there.stdout)
     assert found["predicted_s"] > 4 * slow * 0.9
     assert run(tmp_path, "-m", "sundog.cli", "rehearse").returncode == 2
+
+
+FIXTURES = """
+    import time
+    import pytest
+    import sundog as ray
+
+    @pytest.fixture(scope="module")
+    def session():
+        ray.init(num_cpus=2)
+        yield
+        ray.shutdown()
+
+    @ray.remote
+    def nap(seconds):
+        time.sleep(seconds)
+
+    @ray.remote
+    def other():
+        return 1
+
+    @pytest.mark.sundog_baseline("first", slower=0.5)
+    def test_first(session):
+        ray.get([other.remote() for _ in range(3)])
+
+    @pytest.mark.sundog_baseline("second", slower=0.5)
+    def test_second(session):
+        ray.get([nap.remote(float(open("seconds.txt").read())) for _ in range(2)])
+
+    @pytest.mark.sundog_baseline("nothing")
+    def test_nothing(session):
+        ray.get(ray.put(1))
+
+    @pytest.mark.sundog_baseline()
+    @pytest.mark.parametrize("cpus", [1, 2])
+    def test_several(cpus):
+        ray.shutdown()
+        for _ in range(2):
+            with ray.init(num_cpus=cpus):
+                ray.get([other.remote(), nap.remote(0)])
+"""
+
+
+def test_a_session_of_a_fixture_is_judged_by_what_each_test_does_in_it(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(dedent(FIXTURES))
+    (tmp_path / "seconds.txt").write_text("0.01")
+    first = pytest_(tmp_path)
+    assert "the test has run no task in its session" in first.stdout and "1 failed, 4 passed" in first.stdout
+    assert (
+        "compared nothing, and stored the figures of first, second, test_it.py::test_several[1]"
+        in first.stdout
+    )
+    stored = json.loads((tmp_path / "sundog-baselines.json").read_text())
+    counts = {
+        name: {f: row["count"] for f, row in each["functions"].items()} for name, each in stored.items()
+    }
+    both = {"other": 2, "nap": 2}
+    assert counts == {
+        "first": {"other": 3},
+        "second": {"nap": 2},
+        "test_it.py::test_several[1]": both,
+        "test_it.py::test_several[2]": both,
+    }
+    (tmp_path / "seconds.txt").write_text("2")
+    second = pytest_(tmp_path, "-k", "first or second")
+    assert "nap is" in second.stdout and "stored the figures" not in second.stdout
+
+
+def test_processes_that_store_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\nimport sundog as ray\n"
+        "@pytest.mark.sundog_baseline()\n@pytest.mark.parametrize('n', range(4))\n"
+        "def test_each(n):\n    with ray.init(num_cpus=1):\n        ray.get(ray.remote(abs).remote(n))\n"
+    )
+    done = pytest_(tmp_path, "-p", "xdist", "-n", "2")
+    assert "4 passed" in done.stdout, done.stdout
+    stored = json.loads((tmp_path / "sundog-baselines.json").read_text())
+    assert sorted(stored) == [f"test_it.py::test_each[{number}]" for number in range(4)]
+    assert all(list(each["functions"]) == ["abs"] for each in stored.values())
 
 
 def test_a_test_that_writes_to_a_shared_array_is_told_of_copy(tmp_path: Path) -> None:
