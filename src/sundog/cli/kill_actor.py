@@ -16,7 +16,8 @@ _EXAMPLES = rows.examples(
 
 _WHERE = (
     "there is no actor called {!r} in the namespace of this command, which is a new one. Name the actor's: "
-    "sundog kill-actor --name NAME --namespace NAMESPACE. See: sundog list actors --detail"
+    "sundog kill-actor --name NAME --namespace NAMESPACE. "
+    "See: sundog list actors --detail"
 )
 
 
