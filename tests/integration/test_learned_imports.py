@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sundog.wire.requests import Status
+from tests.integration import drivers
 from tests.integration.gates import await_true
 
 GET_S = 120
@@ -89,20 +90,31 @@ def test_nothing_is_learned_when_the_setting_is_off(
     assert ray.get(_looker(ray).has.remote("plainly"), timeout=GET_S) is False
 
 
+# In a program of its own: one that has imported sundog.serve wants asyncio in all workers.
+ACTORS = """
+import os, sys
+
+ray.init(num_cpus=2, _system_config={"learn_imports": sys.argv[1] == "True"})
+
+@ray.remote(num_cpus=0)
+class Waiter:
+    async def wait(self):
+        return os.getpid()
+
+@ray.remote(num_cpus=0)
+class Looker:
+    def has(self, name):
+        return name in sys.modules
+
+waiters = [Waiter.remote() for _ in range(4)]
+print(len(set(ray.get([waiter.wait.remote() for waiter in waiters]))))
+lookers = [Looker.remote() for _ in range(3)]  # workers that were idle before may take the first ones
+print([ray.get(looker.has.remote("asyncio")) for looker in lookers][-1])
+ray.shutdown()
+"""
+
+
 @pytest.mark.parametrize("learns", [True, False])
-def test_after_two_asyncio_actors_new_workers_have_asyncio_loaded(
-    ray_session: Callable[..., ModuleType], learns: bool
-) -> None:
-    ray = ray_session(num_cpus=2, _system_config={"learn_imports": learns})
-
-    @ray.remote(num_cpus=0)
-    class Waiter:
-        async def wait(self) -> int:
-            return os.getpid()
-
-    waiters = [Waiter.remote() for _ in range(4)]
-    pids = ray.get([waiter.wait.remote() for waiter in waiters], timeout=GET_S)
-    assert len(set(pids)) == 4
-    plain = [_looker(ray) for _ in range(3)]  # workers that were idle before may take the first ones
-    found = [ray.get(looker.has.remote("asyncio"), timeout=GET_S) for looker in plain]
-    assert found[-1] is learns
+def test_after_two_asyncio_actors_new_workers_have_asyncio_loaded(learns: bool) -> None:
+    with drivers.running(ACTORS, str(learns)) as driver:
+        assert driver.rest() == ["4", str(learns)]
