@@ -58,6 +58,11 @@ WORKLOADS = {
     "actor_pool": "2,000 items through two models, ActorPool",
     "queue_work": "4,000 orders through a bounded queue, two and two",
     "lists": "200 results, each a list of 5,000 records",
+    "thumbnails": "600 thumbnails of 200 photographs, Pool.starmap",
+    "etl": "tables of 48 shops cleaned, joined by region, summed up",
+    "ring_chat": "five agents in a ring, 2,000 answers",
+    "shuffle_arrays": "32 MB of arrays shuffled from 16 tasks to 8",
+    "halving": "16 models trained, the worse half stopped, four times",
     "threads": "eight threads of the driver, 200 tasks each, in turn",
 }
 
