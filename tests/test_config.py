@@ -25,6 +25,14 @@ def test_sessions_are_by_default_in_a_folder_that_no_two_users_share(tmp_path: P
     assert config.default_temp_dir({"TMPDIR": "/", "RAY_TMPDIR": "/tmp/new"}) == f"/tmp/new/{name}"
 
 
+def test_a_system_without_dev_null_has_a_folder_for_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(path: str) -> os.stat_result:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    monkeypatch.setattr(os, "stat", absent)
+    assert config.default_temp_dir({}) == f"/tmp/sundog-{os.geteuid()}"
+
+
 def test_the_temporary_folder_of_another_user_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -482,11 +482,12 @@ def default_temp_dir(environ: Mapping[str, str] | None = None) -> str:
     """
     found, uid, base = os.environ if environ is None else environ, os.geteuid(), "/tmp"
     for name in ("TMPDIR", "RAY_TMPDIR"):
+        path = found.get(name)
         try:
-            if os.stat(found.get(name) or "/dev/null/none").st_uid in (0, uid) and os.path.isdir(found[name]):
-                base = found[name]
+            if path and os.stat(path).st_uid in (0, uid) and os.path.isdir(path):
+                base = path
         except FileNotFoundError:
-            base = found[name] if name == "RAY_TMPDIR" else base  # this folder will be created
+            base = path if path and name == "RAY_TMPDIR" else base  # this folder will be created
         except OSError:
             continue
     return os.path.join(os.path.abspath(base), f"sundog-{uid}")

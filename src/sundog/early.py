@@ -78,6 +78,7 @@ def make_pair() -> tuple[_socket.socket, _socket.socket]:
     """Two connected SEQPACKET sockets with roomy buffers."""
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     for side in (ours, theirs):
+        side.settimeout(None)  # the program may have called socket.setdefaulttimeout()
         side.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, SNDBUF_BYTES)
     return ours, theirs
 
@@ -102,7 +103,7 @@ def untuned(environ: Mapping[str, str]) -> dict[str, str | None]:
 
 def begin() -> None:
     """Start the program for an `init()` that is likely to need it."""
-    if not _begun:
+    if not _begun and sys.executable:
         try:
             _begun.append(_start())
         except OSError:

@@ -231,6 +231,7 @@ class Ledger:
     def keep(self, name: str, box: list[Any]) -> None:
         """Keep refs beyond the call that brought them."""
         self.kept[name] = box
+        note(self.folder, f"{self.key}.kept", name)
 
     def give(self, name: str) -> list[Any] | None:
         """Pass kept refs on; None in a life that never got them."""

@@ -12,10 +12,10 @@ import pytest
 from sundog import exceptions
 from sundog.exceptions import RayTaskError
 from tests.chaos.acts import Acts
-from tests.chaos.bodies import CRASH_CODE, Broken, Fate
+from tests.chaos.bodies import CRASH_CODE, Broken, Fate, Ledger
 from tests.chaos.contents import LARGE, content
 from tests.chaos.model import Actor, Entry
-from tests.chaos.truth import lie
+from tests.chaos.truth import has_kept, lie
 
 OBJECT = bytes(range(20))
 NEVER = 2**22 + 1  # beyond every pid
@@ -297,3 +297,11 @@ def test_a_lost_node_is_true_only_of_a_task_without_attempts_left_after_a_member
     assert lie(error, Entry("task", "m", retries=-1), acts)
     ran(acts, "m", 8)
     assert lie(error, Entry("task", "m"), acts) is None
+
+
+def test_an_actor_has_a_ref_to_keep_once_the_call_that_brings_it_has_run(acts: Acts) -> None:
+    ledger = Ledger.__ray_metadata__.modified_class(str(acts.folder), "p0-1")
+    actor = Actor("p0-1", None, "ledger", 0, 0)
+    assert not has_kept(actor, "p0-2", acts), "calls of other callers may run before it"
+    ledger.keep("p0-2", [])
+    assert has_kept(actor, "p0-2", acts) and not has_kept(actor, "p0-3", acts)

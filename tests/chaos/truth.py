@@ -96,6 +96,11 @@ def deaths(actor: Actor, acts: Acts) -> int:
     return sum(acts.kill_of(pid) is not None for pid in lives) + acts.silent_kills() + actor.kicked
 
 
+def has_kept(actor: Actor, name: str, acts: Acts) -> bool:
+    """Whether an actor has what it is to keep: the call that brought it has run."""
+    return name in acts.lines(f"{actor.key}.kept")
+
+
 def _actor_died(error: exceptions.ActorDiedError, entry: Entry, acts: Acts) -> str | None:
     actor = entry.actor
     if actor is None:

@@ -65,3 +65,17 @@ def test_an_interrupt_is_seen_behind_a_line_that_is_kept() -> None:
         None,
     ]
     ours.close()
+
+
+def test_a_timeout_that_the_program_gives_all_its_sockets_does_not_end_a_pause(tmp_path: Path) -> None:
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(0.01)
+    try:
+        listener = channel.listen(str(tmp_path), "t")
+        client = channel.connect(str(tmp_path), "t")
+        server, _ = channel.accept(listener)
+    finally:
+        socket.setdefaulttimeout(before)
+    assert [each.gettimeout() for each in (listener, client.sock, server.sock)] == [None] * 3
+    for each in (listener, client, server):
+        each.close()

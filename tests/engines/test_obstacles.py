@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import sys
 
 import pytest
 
+from sundog import early
 from sundog.engines import obstacles
 from sundog.exceptions import RaySystemError
 from sundog.node.failed_starts import FailedStarts
@@ -37,6 +39,27 @@ def test_an_error_of_the_system_becomes_one_sentence(cause: OSError | RuntimeErr
     told = str(obstacles.explained(cause))
     assert all(word in told for word in words), told
     assert "\n" not in told
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_shared_memory_that_cannot_be_made_is_told_with_its_own_setting(number: int) -> None:
+    told = str(obstacles.explained(error(number, "/dev/shm/sundog-1-abc/to-0"), "/dev/shm"))
+    assert "SUNDOG_shm_dir" in told and "temp_dir" not in told
+    told = str(obstacles.explained(error(number, "/dev/shm/sundog-0/session_1/rings"), "/dev/shm"))
+    assert "SUNDOG_temp_dir" in told and "shm_dir" not in told
+
+
+def test_a_system_without_dev_null_is_told_how_to_make_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(obstacles, "_NULL", "/nowhere/null")
+    with pytest.raises(RaySystemError, match="mknod -m 666 /nowhere/null c 1 3"):
+        obstacles.check()
+
+
+def test_a_program_that_does_not_know_its_python_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", None)
+    early.begin()  # what init() does first
+    with pytest.raises(RaySystemError, match=r"sys\.executable is empty"):
+        obstacles.check()
 
 
 def test_a_place_like_this_one_is_good_enough() -> None:

@@ -52,6 +52,31 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
     return last
 
 
+# ---------------------------------------------------------------------- settings of Python itself
+def test_a_timeout_that_a_program_gives_all_its_sockets_does_not_end_the_session() -> None:
+    done = run("""
+        import socket
+        socket.setdefaulttimeout(0.001)
+        ray.init(num_cpus=2)
+
+        @ray.remote
+        def twice(number):
+            socket.setdefaulttimeout(0.001)
+            return 2 * number
+
+        @ray.remote
+        class Keeper:
+            def keep(self, refs):
+                return ray.get(twice.remote(ray.get(refs[0])))
+
+        keeper = Keeper.remote()
+        print(sum(ray.get([twice.remote(number) for number in range(50)], timeout=120)))
+        print(ray.get(keeper.keep.remote([twice.remote(5)]), timeout=120))
+        ray.shutdown()
+    """)
+    assert done.stdout == "2450\n20\n", done.stderr
+
+
 # ---------------------------------------------------------------------- descriptors
 @pytest.mark.parametrize("limit", [64, 96])
 def test_a_hard_limit_of_a_few_dozen_descriptors_is_enough_for_a_task(limit: int) -> None:

@@ -38,6 +38,7 @@ class DebugChannel:
     """One end of a connection."""
 
     def __init__(self, sock: socket.socket) -> None:
+        sock.settimeout(None)  # the program may have called socket.setdefaulttimeout()
         self.sock = sock
         self._bytes = b""
         self._kept: deque[Message] = deque()  # came before an interrupt that was looked for
@@ -114,6 +115,7 @@ def listen(session_path: str, name: str) -> socket.socket:
     path = f"{session_path}/debug"
     trust.make_folder(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.settimeout(None)  # the program may have called socket.setdefaulttimeout()
     folder = trust.open_folder(path)
     try:
         # By the descriptor: a socket address has room for 107 bytes only.

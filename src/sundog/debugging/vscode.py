@@ -76,6 +76,7 @@ def listen() -> int:
     if not hasattr(pydevd, "create_server_socket"):
         raise NoDebugpy("This version of debugpy listens in a way that sundog cannot guard.")
     gate = DebugGate(socket.AF_INET, socket.SOCK_STREAM)
+    gate.settimeout(None)  # the program may have called socket.setdefaulttimeout()
     open_socket = pydevd.create_server_socket
     vars(pydevd)["create_server_socket"] = lambda host, port: (
         gate

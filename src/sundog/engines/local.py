@@ -416,7 +416,7 @@ def start(
             session, lock, config, resources, labels, node_id, persistent=False, head=head
         )
     except OSError as error:
-        raise obstacles.explained(error) from None
+        raise obstacles.explained(error, config.shm_dir) from None
     assert sock is not None
     session["node_pid"], session["node_id"] = pid, node_id
     connection = Connection(sock, session["shm_root"])
@@ -429,7 +429,7 @@ def start(
         return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid)
     except OSError as error:
         connection.close()  # the node ends
-        raise obstacles.explained(error) from None
+        raise obstacles.explained(error, config.shm_dir) from None
 
 
 @_guarded()

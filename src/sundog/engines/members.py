@@ -83,7 +83,7 @@ def start_member(
         finally:
             os.close(lock)
     except OSError as error:
-        raise obstacles.explained(error) from None
+        raise obstacles.explained(error, os.path.dirname(info.shm_root)) from None
     program.sock.close()
     member = MemberInfo(node_id.hex(), program.pid, info)
     if wait:

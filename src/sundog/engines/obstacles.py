@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import sys
 
 from sundog.exceptions import RaySystemError
 from sundog.printable import printable
@@ -23,6 +24,7 @@ NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _PROC = "/proc/self/stat"
+_NULL = "/dev/null"
 
 
 def check() -> None:
@@ -41,15 +43,29 @@ def check() -> None:
             "before the program starts, for example: ulimit -f unlimited (if that is refused, the hard limit is lower: "
             "see ulimit -Hf)."
         )
+    if not sys.executable:
+        raise RaySystemError(
+            "sundog cannot start its processes: this program does not know where its Python is (sys.executable is "
+            "empty), as some programs that have Python inside. Set sys.executable to this Python before init()."
+        )
     if not os.path.exists(_PROC):
         raise RaySystemError(
             "sundog needs the file system /proc, which is not mounted here: it reads there what its processes use. "
             "In a container or chroot, mount it before the program starts: mount -t proc proc /proc"
         )
+    if not os.path.exists(_NULL):
+        raise RaySystemError(
+            f"sundog needs {_NULL}, which is not there: its processes read from it and write to it. In a container or "
+            f"chroot, make it before the program starts: mknod -m 666 {_NULL} c 1 3"
+        )
 
 
-def explained(error: OSError | RuntimeError) -> RaySystemError:
-    """What to raise for an error of the system that kept a session from starting."""
+def explained(error: OSError | RuntimeError, shm_dir: str = "") -> RaySystemError:
+    """What to raise for an error of the system that kept a session from starting.
+
+    Args:
+        shm_dir: where its shared memory was to be.
+    """
     from sundog.system import process_limit  # loaded only after a failure
 
     if not isinstance(error, OSError):
@@ -59,17 +75,20 @@ def explained(error: OSError | RuntimeError) -> RaySystemError:
     why = error.strerror or str(error)
     if error.errno == errno.EAGAIN:
         return RaySystemError(f"The node cannot be started: {why}. {process_limit.text()}")
+    setting = "init(_temp_dir=…), sundog start --temp-dir, or SUNDOG_temp_dir"
+    if shm_dir and str(error.filename).startswith(f"{shm_dir}/sundog-") and "/session_" not in error.filename:
+        setting = "the setting shm_dir (SUNDOG_shm_dir)"
     if error.errno in NO_ROOM:
         where = f" ({printable(error.filename)})" if isinstance(error.filename, str) else ""
         return RaySystemError(
             f"A session cannot be started: there is no room for its folder{where}: {why}. Make room there, or give a "
-            "folder on another disk with init(_temp_dir=…), sundog start --temp-dir, or SUNDOG_temp_dir. "
+            f"folder on another disk with {setting}. "
             f"See: {'quota -s' if error.errno == errno.EDQUOT else 'df -h, df -i'}"
         )
     if error.errno in _UNWRITABLE and isinstance(error.filename, str):
         return RaySystemError(
             f"A session cannot be started: {printable(error.filename)} cannot be made: {why}. Give a folder that this "
-            "user can write with init(_temp_dir=…), sundog start --temp-dir, or SUNDOG_temp_dir."
+            f"user can write with {setting}."
         )
     return RaySystemError(f"A session cannot be started: {printable(str(error))}.")
 

@@ -420,7 +420,7 @@ def start_head(
             session, lock, config, totals, named, node_id, persistent=True, environ=environ, head=head
         )
     except OSError as error:
-        raise obstacles.explained(error) from None
+        raise obstacles.explained(error, config.shm_dir) from None
     return _await_up(session, pid)
 
 

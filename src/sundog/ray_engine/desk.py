@@ -29,6 +29,7 @@ class Desk:
         self._path = f"{session_path}/{SOCKET}"
         self._answers = answers
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._sock.settimeout(None)  # the program may have called socket.setdefaulttimeout()
         with reach(session_path) as address:
             self._sock.bind(address)
         self._sock.listen(4)
