@@ -80,6 +80,20 @@ def test_one_long_stretch_is_split(tmp_path: Path) -> None:
     assert play(draft.run).length_s == pytest.approx(1.5)
 
 
+def test_a_stretch_in_a_with_statement_is_found_at_what_the_statement_contains(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(
+        "import sundog as ray\nparts = ray.get([f.remote(x) for x in xs])\nwith timer('merge'):\n"
+        "    total = parts[0]\n    for part in parts:\n        total = merge(total, part)\n"
+    )
+    script = Script()
+    site = f"{file}:2 in <module>"
+    script.get(*[script.submit("f", 1.0, site=site) for _ in range(4)], site=site)
+    script.compute(2.0)
+    [draft] = serial_part(script.run(), Sources())
+    assert draft.site == f"{file}:5"
+
+
 def test_stretches_that_need_each_other_are_split_each(tmp_path: Path) -> None:
     file = tmp_path / "prog.py"
     file.write_text(

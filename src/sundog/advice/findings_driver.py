@@ -446,8 +446,8 @@ def _after(source: Source, line: int) -> int:
     for _ in range(4):
         scope = _scope(source, line)
         for statement in _statements(source, line, 1 << 30, scope):
-            if _works(source, statement):
-                return statement.lineno
+            if _works(source, statement) and not isinstance(statement, ast.With | ast.Try | ast.If):
+                return statement.lineno  # what such a statement contains is in the list itself
         if scope is None:
             return 0
         name = scope.name  # type: ignore[attr-defined]
