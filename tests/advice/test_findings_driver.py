@@ -80,6 +80,20 @@ def test_one_long_stretch_is_split(tmp_path: Path) -> None:
     assert play(draft.run).length_s == pytest.approx(1.5)
 
 
+def test_a_stretch_in_a_with_statement_is_found_at_what_the_statement_contains(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(
+        "import sundog as ray\nparts = ray.get([f.remote(x) for x in xs])\nwith timer('merge'):\n"
+        "    total = parts[0]\n    for part in parts:\n        total = merge(total, part)\n"
+    )
+    script = Script()
+    site = f"{file}:2 in <module>"
+    script.get(*[script.submit("f", 1.0, site=site) for _ in range(4)], site=site)
+    script.compute(2.0)
+    [draft] = serial_part(script.run(), Sources())
+    assert draft.site == f"{file}:5"
+
+
 def test_stretches_that_need_each_other_are_split_each(tmp_path: Path) -> None:
     file = tmp_path / "prog.py"
     file.write_text(
@@ -205,8 +219,11 @@ def test_many_submissions_that_the_program_prepares_for_long_are_bound_by_it(tmp
     assert draft.site == f"{tmp_path / 'prog.py'}:3"
     assert not list(serial_part(run, Sources()))
     crowded = _sending(40, 0.05, tmp_path / "prog.py").run()
-    crowded.programs[0].crowded = 0.9  # it stood in line for a core, behind other programs
+    crowded.programs[0].crowded = 0.95  # it stood in line for a core, behind other programs
+    crowded.length_s += 2.0
     assert not list(driver_bound(crowded, Sources()))
+    crowded.length_s -= 2.0  # all of the run did: what the program computed is most of the rest
+    assert list(driver_bound(crowded, Sources()))
     few = _sending(8, 0.05, tmp_path / "prog.py").run()
     assert not list(driver_bound(few, Sources()))
     assert list(serial_part(few, Sources()))
@@ -235,4 +252,7 @@ def test_what_the_program_does_with_results_while_tasks_run_is_no_serial_part(tm
         return script
 
     assert not list(serial_part(drawing(1.5).run(), Sources()))
+    assert not list(
+        serial_part(drawing(1.1).run(), Sources())
+    )  # the last stretches alone are a fifth of the run
     assert list(serial_part(drawing(0.2).run(), Sources()))

@@ -97,6 +97,18 @@ def test_tasks_that_the_program_submits_again_are_retries(tmp_path: Path, text: 
     assert play(draft.run).length_s == pytest.approx(0.5)
 
 
+def test_retries_on_another_line_than_the_first_submissions_are_told_of_at_that_line(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(IN_HANDLER)
+    script = Script(cpus=4)
+    for line, failed in ((4, True), (6, True), (6, False)):
+        nodes = [script.submit("f", 0.5, site=f"{file}:{line} in main", failed=failed) for _ in range(4)]
+        script.get(*nodes, site=f"{file}:{line} in main")
+    [draft] = resubmitted(script.run(), Sources())
+    assert (draft.site, draft.often) == (f"{file}:6 in main", 8)
+    assert play(draft.run).length_s == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize(("text", "line"), [(SKIPPED, 3), (EACH_ONCE, 4)])
 def test_tasks_that_fail_and_are_left_out_are_no_retries(tmp_path: Path, text: str, line: int) -> None:
     assert not list(resubmitted(_rounds(tmp_path / "prog.py", text, line), Sources()))

@@ -57,6 +57,12 @@ def needs(tmp_path: Path, text: str, **others: str) -> bool:
         "def load(x):\n    return ray.get(f.remote(x))\nout = list(map(load, xs))",
         "out = list(filter(lambda x: ray.get(f.remote(x)) > 3, xs))",
         "out = sorted(xs, key=lambda x: ray.get(f.remote(x)))",
+        "def task(g):\n    def call(x):\n        return ray.get(g.remote(x))\n    return call\n"
+        "@task\ndef load(x): ...\nfor x in xs:\n    out.append(load(x))",
+        "def task(n):\n    def made(g):\n        def call(x):\n            return ray.get(g.remote(x, n))\n"
+        "        return call\n    return made\n@task(3)\ndef load(x): ...\nout = [load(x) for x in xs]",
+        "def client(url):\n    def load(x):\n        return ray.get(f.remote(url, x))\n    return load\n"
+        "fetch = client('a')\nout = {x: fetch(x) for x in xs}",
         "for e in range(3):\n    total = 0\n    for s in shards:\n        total += ray.get(g.remote(s, w))\n"
         "    w = w - total",
     ],

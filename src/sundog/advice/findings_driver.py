@@ -20,6 +20,7 @@ _LEAST_GAP_S = 0.005
 _LEAST_SERIAL_S = 0.1
 _SERIAL_SHARE = 0.15
 _BUSY = 0.5  # share of the cores used by other programs
+_MOSTLY = 0.5
 _ALIKE = 0.75  # two stretches of time are of the same code if their lengths differ by no more than that
 _BOUND_COUNT = 30
 _BOUND_LEAST_S = 3e-4
@@ -93,14 +94,8 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
             alone = sum(
                 _overlap(idle, op.at_s, op.at_s + op.seconds) for op in (program.ops[each] for each in places)
             )
-            is_behind = _is_behind_results(program.ops, places)
-            # Without the time in which other processes had the cores, which is not the program's fault. What the
-            # program does with results while others of them are being made costs it nothing.
-            calm = (alone if is_behind else total) * (1.0 - max(0.0, program.crowded))
-            if calm < _LEAST_SERIAL_S or calm < _SERIAL_SHARE * run.length_s:
+            if not _is_much(run, program, places, total, alone):
                 continue
-            if program.crowded < 0 and run.others > _BUSY and program.load * total < _LEAST_SERIAL_S:
-                continue  # unknown, but other programs used most of the machine
             site = _line_between(sources, before, after, run.entrypoint)
             if not site:
                 continue  # no statement of the program can have taken it: start or end of the program
@@ -129,6 +124,21 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
                 least_share=_SERIAL_SHARE / 2,
                 sites=frozenset({before, after}),
             )
+
+
+def _is_much(run: Run, program: Program, places: list[int], total: float, alone: float) -> bool:
+    """Whether the program's own time in some stretches is worth saying; `alone` of it passed while no task ran."""
+    is_behind = _is_behind_results(program.ops, places)
+    if is_behind and alone < _MOSTLY * total:
+        return False  # most of it is done while tasks run, as it should be
+    # What the program does with results while others of them are being made costs it nothing. And without the time in
+    # which other processes had the cores, which is not the program's fault.
+    own_s = alone if is_behind else total
+    calm = own_s * (1.0 - max(0.0, program.crowded))
+    if calm < _LEAST_SERIAL_S or calm < _SERIAL_SHARE * (run.length_s - own_s + calm):
+        return False
+    # unknown, but other programs used most of the machine
+    return not (program.crowded < 0 and run.others > _BUSY and program.load * total < _LEAST_SERIAL_S)
 
 
 def _is_driver_bound(ops: list[Op], places: list[int], total: float) -> bool:
@@ -241,7 +251,7 @@ def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
             nexts = [each for each in places if each + 1 < len(ops) and ops[each + 1].kind == SUBMIT]
             total = sum(ops[each].seconds for each in nexts)
             calm = total * (1.0 - max(0.0, getattr(owner, "crowded", 0.0)))
-            if len(nexts) < _BOUND_COUNT or calm < _BOUND_SHARE * run.length_s:
+            if len(nexts) < _BOUND_COUNT or calm < _BOUND_SHARE * (run.length_s - total + calm):
                 continue
             mean = total / len(nexts)
             if _waits_for_items(sources, after) or _is_paced(sources, before, after):
@@ -436,8 +446,8 @@ def _after(source: Source, line: int) -> int:
     for _ in range(4):
         scope = _scope(source, line)
         for statement in _statements(source, line, 1 << 30, scope):
-            if _works(source, statement):
-                return statement.lineno
+            if _works(source, statement) and not isinstance(statement, ast.With | ast.Try | ast.If):
+                return statement.lineno  # what such a statement contains is in the list itself
         if scope is None:
             return 0
         name = scope.name  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from statistics import mode
 
 from sundog.advice.findings import Draft
 from sundog.advice.run import TASK, Run, RunNode, with_
@@ -57,11 +58,16 @@ def _by_name(run: Run) -> dict[tuple[str, str], list[RunNode]]:
 # ---------------------------------------------------------------------- made again by the program itself
 def resubmitted(run: Run, sources: Sources) -> Iterator[Draft]:
     """Tasks that failed, and that the program submitted again in a loop of its own."""
-    for (name, site), group in _by_name(run).items():
+    by_name: dict[str, list[RunNode]] = defaultdict(list)
+    for node in run.nodes:
+        if node.kind == TASK:
+            by_name[node.name].append(node)
+    for name, group in by_name.items():
         failed = [node for node in group if node.failed and node.attempts == 1 and node.count == 1]
-        if len(failed) < _LEAST_TIMES or group[0].kind != TASK:
+        if len(failed) < _LEAST_TIMES:
             continue
         again = _made_again(group, failed)
+        site = mode(node.site for node in again) if again else ""  # the line that tries again
         wasted = sum(node.work_s for node in failed)
         if 2 * len(again) < len(failed) or wasted < _WASTED * sum(node.work_s for node in group):
             continue
@@ -77,6 +83,7 @@ def resubmitted(run: Run, sources: Sources) -> Iterator[Draft]:
             f"See why they fail: sundog why {name}. Mend the cause, or check what makes them fail before the long "
             "part of the task.",
             run.changed(with_(node, work_s=0.0, cpu_s=0.0, program=None) for node in again),
+            sites=frozenset(node.site for node in group),
         )
 
 

@@ -146,7 +146,8 @@ def _callers(
             if not isinstance(callee, ast.FunctionDef | ast.AsyncFunctionDef) or callee in seen:
                 continue
             seen.add(callee)
-            for where, call in calls_of(sources, file, callee.name):
+            names = {callee.name} | _names_given(sources, file, callee)
+            for where, call in (found for name in names for found in calls_of(sources, file, name)):
                 loop = _repeating(where, call)
                 if loop is not None:
                     return Turns(where, loop, [call], inner, list(gets), calls)
@@ -154,6 +155,40 @@ def _callers(
                 above.append((where, outer, [*chain, outer], [*calls, call]))
         level = above
     return None
+
+
+def _names_given(
+    sources: Sources, source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> set[str]:
+    """The names under which a function is called that another one makes and returns: what that one decorates, and the
+    variables that it is assigned to.
+    """
+    makers: set[str] = set()
+    made: ast.AST = function
+    while isinstance(maker := source.function_of(made), ast.FunctionDef) and _returns(maker, made):
+        makers.add(maker.name)
+        made = maker
+    if not makers:
+        return set()
+    found: set[str] = set()
+    for file in (source, *(each for each in sources.read() if each is not source)):
+        for node in ast.walk(file.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                by = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+                found |= {node.name} if any(name_of(each) in makers for each in by) else set()
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                found |= targets_of(node) if name_of(node.value.func) in makers else set()
+    return found
+
+
+def _returns(function: ast.FunctionDef, made: ast.AST) -> bool:
+    """Whether a function returns another one, which it has made, by its name."""
+    return any(
+        isinstance(node, ast.Return)
+        and node.value is not None
+        and _is_name(node.value, getattr(made, "name", ""))
+        for node in ast.walk(function)
+    )
 
 
 def outer_of(sources: Sources, turns: Turns) -> Turns | None:

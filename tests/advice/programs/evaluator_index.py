@@ -27,9 +27,8 @@ class Evaluator:
         i = 0
         while i < len(self.checkpoints):
             checkpoint = self.checkpoints[i]
-            val, test = ray.get(
-                [evaluate.remote(checkpoint, "val"), evaluate.remote(checkpoint, "test")]
-            )  # fault: get-in-loop
+            both = [evaluate.remote(checkpoint, split) for split in ("val", "test")]
+            val, test = ray.get(both)  # fault: get-in-loop
             self.losses.append((val["loss"] + test["loss"], checkpoint.step))
             print(f"step {checkpoint.step}: {val['loss']:.4f}")
             i += 1

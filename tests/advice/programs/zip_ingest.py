@@ -19,9 +19,8 @@ def main():
     rows, failed = {}, []
     for number, (path, schema) in enumerate(zip(PATHS, SCHEMAS), start=1):
         try:
-            rows[path] = ray.get(ingest.remote(path, schema, limit=100), timeout=30)[
-                "rows"
-            ]  # fault: get-in-loop
+            found = ray.get(ingest.remote(path, schema, limit=100), timeout=30)  # fault: get-in-loop
+            rows[path] = found["rows"]
         except ray.exceptions.GetTimeoutError:
             failed.append(path)
         print(f"[{number:2d}/{len(PATHS)}] {path}: {rows.get(path, 0):,} rows")

@@ -1,0 +1,36 @@
+"""Messages are signed one by one in the driver, with slow cryptography, then sent by tasks."""
+
+import hashlib
+import time
+
+import sundog as ray
+
+KEY = b"secret"
+
+
+def sign(message):
+    return hashlib.pbkdf2_hmac("sha256", message.encode(), KEY, 90_000).hex()
+
+
+@ray.remote
+def send(message, signature):
+    time.sleep(0.02)
+    return len(signature)
+
+
+@ray.remote
+def sign_and_send(message):
+    signature = sign(message)
+    time.sleep(0.02)
+    return len(signature)
+
+
+def main():
+    ray.init(num_cpus=4)
+    messages = (f"message {n}" for n in range(60))
+    sent = {message: sign_and_send.remote(message) for message in messages}
+    print(sum(ray.get(list(sent.values()))))
+
+
+if __name__ == "__main__":
+    main()
