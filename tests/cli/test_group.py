@@ -62,6 +62,12 @@ def test_the_examples_of_each_help_page_can_be_typed(sundog: Sundog, name: str) 
         command.make_context(typed, arguments)  # raises what a terminal would show
 
 
+@pytest.mark.parametrize("name", ["capture", "memory", "stack", "top"])
+def test_a_command_that_asks_processes_says_that_the_session_must_run(sundog: Sundog, name: str) -> None:
+    words = " ".join(sundog(name, "--help").output.split())
+    assert "The session, which must be running" in words and "running or ended" not in words
+
+
 @pytest.mark.parametrize("name", ["list", "get", "summary"])
 def test_a_command_for_kinds_of_rows_names_the_kinds_on_its_help_page(sundog: Sundog, name: str) -> None:
     refused = sundog(name, *["nothing", "ID"][: 1 + (name == "get")])

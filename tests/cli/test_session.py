@@ -31,7 +31,8 @@ def test_a_session_is_exported_and_the_file_is_opened(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     file = tmp_path / "run.sundog"
-    assert "MiB" in sundog("session", "export", str(file)).output
+    told = sundog("session", "export", str(file)).output
+    assert f": {file.stat().st_size} B. Look at it with" in told, "in the unit that suits it"
     [row] = json.loads(sundog("session", "show", "--session", str(file), "--json").output)
     assert row["name"] == ended.name and row["path"] != str(ended)
     result = sundog("session", "export", str(tmp_path / "no" / "such" / "folder"))

@@ -73,6 +73,16 @@ def router(actors: list[Actor], limit: int = 1, **options: Any) -> tuple[Router,
     return made, client
 
 
+def test_a_router_knows_the_replicas_that_it_was_told_of() -> None:
+    made, _ = router([Actor()])
+    first = RunningReplicaInfo(ReplicaID("0", WHERE), cast(Any, Actor()), -1, 1)
+    second = RunningReplicaInfo(ReplicaID("1", WHERE), cast(Any, Actor()), -1, 1)
+    both = DeploymentTargets([first, second])
+    assert made.knows(DeploymentTargets([first])) and not made.knows(both)
+    made.update(both)
+    assert made.knows(both)
+
+
 def ask(made: Router) -> Any:
     return made.assign(RequestMetadata("request", "internal"), (), {})
 

@@ -19,6 +19,7 @@ from sundog.serve.exceptions import DeploymentNotFoundError, RayServeException
 from sundog.serve.rows import DeploymentID
 from sundog.serve.schema import LoggingConfig, ServeStatus
 from sundog.serve.specs import AppSpec, ServeOptions
+from sundog.serve.targets import DeploymentTargets
 from tests.serve.fakes import FakeActor, FakeMethod, FakeSession, enter_replica
 
 CONTROLLER = "SERVE_CONTROLLER_ACTOR"
@@ -39,15 +40,26 @@ class FakeRouter:
     def __init__(self) -> None:
         self.known = threading.Event()
         self.known.set()
+        self.looks: list[DeploymentTargets] = []
+        self.late = 0  # so many looks before the news of the second replica is here
+
+    def knows(self, targets: DeploymentTargets) -> bool:
+        self.looks.append(targets)
+        return len(self.looks) > self.late
 
 
 class FakeClient:
     def __init__(self) -> None:
         self.handles: dict[tuple[str, str], Any] = {}
-        self.controller = FakeActor(deploy=None, delete=None, wait_for={}, has_deployment=True)
+        self.targets = DeploymentTargets()
+        self.controller = FakeActor(
+            deploy=None, delete=None, wait_for={}, has_deployment=True, listen=("1", self.targets)
+        )
+        self.process = "1"
+        self.one_router = FakeRouter()
 
     def router(self, _deployment: DeploymentID) -> FakeRouter:
-        return FakeRouter()
+        return self.one_router
 
 
 class FakeControl:
@@ -234,6 +246,14 @@ def test_run_many_waits_for_all_and_returns_their_handles_in_order(scene: Scene)
     assert scene.controller.wait_for.calls == [((["a", "b"],), {})]
     assert serve.run_many(targets, wait_for_applications_running=False) == handles  # the same ones
     assert len(scene.controller.wait_for.calls) == 1
+
+
+def test_run_waits_until_this_process_knows_every_replica_that_runs(scene: Scene) -> None:
+    client = scene.client
+    client.one_router.late = 1
+    serve.run(Shop.bind(), name="shop")
+    assert client.one_router.looks == [client.targets, client.targets], "at first one replica was not known"
+    assert client.controller.listen.calls == [((("deployment", DeploymentID("Shop", "shop")), None, "1"), {})]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import sqlite3
 import click
 
 from sundog.cli import exits, rows
-from sundog.cli.sessions import opened_live, session_option
+from sundog.cli.sessions import live_session_option, opened_live
 from sundog.wire.requests import Capture
 
 _EXAMPLES = rows.examples(
@@ -22,7 +22,7 @@ _EXAMPLES = rows.examples(
 @click.command("capture", short_help="Keep a capsule of each run of a function.", epilog=_EXAMPLES)
 @click.argument("function", nargs=-1)
 @click.option("--off", is_flag=True, help="Stop the capture for these functions, or for all.")
-@session_option
+@live_session_option
 def command(function: tuple[str, ...], off: bool, session: str | None) -> int:
     """Keep a capsule of every run of a function in a running session, also of runs that succeed.
 

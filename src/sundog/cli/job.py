@@ -205,6 +205,8 @@ def logs(job_id: str, follow: bool, address: str | None) -> int:
 @style_flags
 def records(job_id: str, file: str | None, address: str | None) -> int:
     """Copy the records of a job on a Ray cluster into a file here; every command reads it with --session FILE."""
+    from sundog.observe.words import in_units
+
     client = _client(address)
     data = _asked(lambda: client.get_job_records(job_id))
     path = file or f"{job_id}.sundog"
@@ -214,7 +216,7 @@ def records(job_id: str, file: str | None, address: str | None) -> int:
             made.write(data)
     except OSError as error:
         raise exits.CommandError(f"{path} cannot be written: {error.strerror or error}") from None
-    click.echo(f"{path}: {len(data) / 2**20:.1f} MiB. Look at it with: sundog timeline --session {path}")
+    click.echo(f"{path}: {in_units(len(data))}. Look at it with: sundog timeline --session {path}")
     return exits.OK
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sundog.cli import exits, rows
-from sundog.cli.sessions import opened_live, session_option
+from sundog.cli.sessions import live_session_option, opened_live
 from sundog.observe.words import in_units, in_words
 from sundog.printable import printable
 
@@ -82,7 +82,7 @@ def _choice(known: dict[str, str]) -> object:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @rows.address_option
-@session_option
+@live_session_option
 def command(
     group_by: str,
     sort_by: str,

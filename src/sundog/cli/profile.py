@@ -17,7 +17,7 @@ import click
 from sundog import config
 from sundog.cli import exits, rows
 from sundog.cli.run import UserProgram
-from sundog.cli.sessions import opened, opened_live, session_option
+from sundog.cli.sessions import live_session_option, opened, opened_live, session_option
 from sundog.observe.desks import has_desk
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _run(program: UserProgram, kind: str, rate: float, what: str, native: bool) 
     "--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long to profile."
 )
 @_kind_options
-@session_option
+@live_session_option
 def attach(target: str, seconds: float, kind: str, rate: float, native: bool, session: str | None) -> int:
     """Profile a process of a running session, by its pid, by a task that runs in it or by its actor.
 

@@ -67,6 +67,7 @@ def export(file: str, session: str | None) -> int:
     import sundog
     from sundog.cli.progress import bar
     from sundog.observe import packed
+    from sundog.observe.words import in_units
 
     chosen = opened(session)
     try:
@@ -74,7 +75,7 @@ def export(file: str, session: str | None) -> int:
             size = packed.pack(chosen.name, chosen.path, file, sundog.__version__, progress)
     except OSError as error:
         raise exits.CommandError(f"{file} cannot be written: {error.strerror or error}") from None
-    click.echo(f"{file}: {size / 2**20:.1f} MiB. Look at it with: sundog list tasks --session {file}")
+    click.echo(f"{file}: {in_units(size)}. Look at it with: sundog list tasks --session {file}")
     return exits.OK
 
 

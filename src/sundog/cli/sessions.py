@@ -1,4 +1,4 @@
-"""`--session`: which session a command looks at. One option, one meaning, for every command.
+"""`--session`: which session a command looks at. One option, one meaning, for every command; some need a running one.
 
 Owns the option and what the terminal is told when there is no such session; what the words mean is
 `observe.sessions`. Runs in the terminal's process, main thread.
@@ -18,6 +18,12 @@ session_option = click.option(
     metavar="latest|ID|PATH|FILE",
     help="The session, running or ended: its name or a part of the name, its folder, or a file of "
     "`sundog session export`. By default the newest, a running one first.",
+)
+
+live_session_option = click.option(
+    "--session",
+    metavar="latest|ID|PATH",
+    help="The session, which must be running: its name or a part of the name, or its folder. By default the newest.",
 )
 
 

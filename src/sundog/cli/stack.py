@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sundog.cli import exits, rows
-from sundog.cli.sessions import opened, opened_live, session_option
+from sundog.cli.sessions import live_session_option, opened, opened_live
 from sundog.observe.desks import has_desk
 from sundog.printable import printable
 from sundog.wire.requests import ListRows, Status
@@ -67,7 +67,7 @@ _EXAMPLES = rows.examples(
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the stacks as JSON.")
 @rows.address_option
-@session_option
+@live_session_option
 def command(
     target: str | None,
     everything: bool,

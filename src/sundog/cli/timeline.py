@@ -60,6 +60,7 @@ def command(
     from sundog.observe.records import base_rows
     from sundog.observe.timeline_page import page
     from sundog.observe.trace import TraceWindow, pieces, session_bounds
+    from sundog.observe.words import in_units
 
     if from_ is not None and to is not None and from_ >= to:
         raise click.UsageError(f"--from {from_:g} is not before --to {to:g}.")
@@ -85,7 +86,7 @@ def command(
         if form == "default":
             viewer = "any browser" if is_page else "ui.perfetto.dev or chrome://tracing"
             more = f" and {running} that had not ended" if running else ""
-            click.echo(f"{target}: {count:,} tasks{more}, {size / 2**20:.1f} MiB. Open it with {viewer}.")
+            click.echo(f"{target}: {count:,} tasks{more}, {in_units(size)}. Open it with {viewer}.")
         else:
             rows.show([facts], form)
     return exits.OK

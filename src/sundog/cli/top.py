@@ -10,7 +10,7 @@ import sys
 import click
 
 from sundog.cli import exits, rows
-from sundog.cli.sessions import opened_live, session_option
+from sundog.cli.sessions import live_session_option, opened_live
 
 _EXAMPLES = rows.examples(
     ("sundog top", "functions and processes of the newest session, every second"),
@@ -28,7 +28,7 @@ _EXAMPLES = rows.examples(
     help="Time between two updates.",
 )
 @rows.address_option
-@session_option
+@live_session_option
 def command(interval: float, address: str | None, session: str | None) -> int:
     """Watch the functions of a running session, its processes and the machine, full screen.
 

@@ -99,6 +99,11 @@ class Router:
         if first and targets.max_queued_requests >= 0:
             self._shed(targets)
 
+    def knows(self, targets: DeploymentTargets) -> bool:
+        """Whether requests may go to each of these replicas."""
+        with self.lock:
+            return all(info.replica_id in self.by_id for info in targets.replicas)
+
     def _choose_router(self, targets: DeploymentTargets, first: bool) -> None:
         config = targets.router_config
         chosen = config is not None and "initial_backoff_s" in config.model_fields_set

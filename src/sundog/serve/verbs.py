@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _KNOWN_S = 5.0  # how long to wait until the replicas of a running application are known here
+_LOOK_S = 0.005
 
 
 @dataclass(frozen=True)
@@ -188,9 +189,24 @@ def _run_many(
     call(lambda: client.controller.deploy.remote(specs))
     if wait_for_applications_running:
         wait_until_running([each.name for each in targets])
-        for each in built:  # so that the first call of a handle is sent at once
-            client.router(DeploymentID(each.ingress, each.name)).known.wait(_KNOWN_S)
+        for each in built:
+            _await_replicas(client, DeploymentID(each.ingress, each.name))
     return [client_handle(client, each.ingress, each.name) for each in built]
+
+
+def _await_replicas(client: Client, deployment: DeploymentID) -> None:
+    """Wait until this process knows all replicas that run now.
+
+    The first call of a handle is then sent at once, and a broadcast reaches every replica. News of replicas come in
+    several steps, and the router may have heard of an earlier application of the same name.
+    """
+    router = client.router(deployment)
+    router.known.wait(_KNOWN_S)
+    topic = ("deployment", deployment)
+    _, targets = call(lambda: client.controller.listen.remote(topic, None, client.process))
+    deadline = time.monotonic() + _KNOWN_S
+    while targets is not None and not router.knows(targets) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
 
 
 def call(make: Callable[[], ObjectRef[T]]) -> T:
