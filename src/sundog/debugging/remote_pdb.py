@@ -164,7 +164,7 @@ class RemotePdb(pdb.Pdb):
             return None
         return super().dispatch_line(frame)
 
-    def set_trace(self, frame: FrameType | None = None, **more: Any) -> None:
+    def set_trace(self, frame: FrameType | None = None, **more: object) -> None:
         """`breakpoint()` was met, perhaps after a stop for another reason; steps keep the reason of their stop."""
         self._why = "breakpoint()"
         super().set_trace(frame, **more)
