@@ -43,13 +43,33 @@ def test_a_difference_that_is_noise_is_none() -> None:
     assert not breaches(before, after, [("slower", 0.1), ("larger", 0.1)])
 
 
+def test_a_small_difference_of_many_calls_is_none_of_noise() -> None:
+    before = session(a=FunctionFigures(3000, total_s=3.0), b=FunctionFigures(3000, total_s=0.03))
+    after = session(a=FunctionFigures(3000, total_s=12.0), b=FunctionFigures(3000, total_s=0.3))
+    [text] = breaches(before, after, [("slower", 0.5)])
+    assert text == "a is 300% slower: 0.001 s each, now 0.004 s"
+
+
+def test_a_function_that_got_another_name_is_known_by_its_code() -> None:
+    def ran(total_s: float, *codes: str) -> FunctionFigures:
+        return FunctionFigures(10, total_s=total_s, codes=codes)
+
+    before = session(old=ran(1.0, "x"), one=ran(1.0, "y"), two=ran(1.0, "y"), kept=ran(1.0, "z"))
+    after = session(new=ran(3.0, "x"), three=ran(1.0, "y"), kept=ran(1.0, "z"), copy=ran(1.0, "z"))
+    rows = {row.name: (row.before_name, row.before.count, row.after.count) for row in compare(before, after)}
+    assert rows["new"] == ("old", 10, 10) and "old" not in rows
+    # The same code under several names may be a wrapper of different functions.
+    assert rows["three"][1:] == (0, 10) and rows["one"][1:] == (10, 0) and rows["copy"][1:] == (0, 10)
+    assert breaches(before, after, [("slower", 0.2)]) == ["new is 200% slower: 0.100 s each, now 0.300 s"]
+
+
 def test_the_whole_run_is_compared_too() -> None:
     assert breaches(session(1.0), session(2.0), [("slower", 0.2)]) == [
         "the run is 100% slower: 1.00 s, now 2.00 s"
     ]
 
 
-@pytest.mark.parametrize("text", ["quicker=3", "slower=lots", "slower=-1", ""])
+@pytest.mark.parametrize("text", ["quicker=3", "slower=lots", "slower=-1", "slower=nan", "slower=inf", ""])
 def test_a_limit_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a limit|is not a share"):
         parse_limit(text)

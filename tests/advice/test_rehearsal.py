@@ -3,6 +3,7 @@
 import pytest
 
 from sundog.advice.rehearsal import rehearse
+from sundog.advice.simulator import CannotPlay
 from tests.advice.runs import Script
 
 GIB = 1 << 30
@@ -45,3 +46,11 @@ def test_enough_memory_kills_nobody() -> None:
 def test_no_machine_at_all_is_refused() -> None:
     with pytest.raises(ValueError, match="above 0"):
         rehearse(four_naps().run(), cpus=0)
+
+
+def test_a_machine_on_which_tasks_would_never_start_is_refused() -> None:
+    script = Script(cpus=4)
+    script.get(script.submit("wide", 1.0, resources={"CPU": 3.0}), script.submit("nap", 1.0))
+    with pytest.raises(CannotPlay, match=r"more is asked for than that machine has, by wide \(3 CPU\)"):
+        rehearse(script.run(), cpus=2)
+    assert rehearse(script.run(), cpus=3).predicted_s > 0

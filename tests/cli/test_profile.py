@@ -58,6 +58,21 @@ def test_what_runs_nowhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         profile._pid_of(FakeSession(path="/x"), "resize")  # type: ignore[arg-type]
 
 
+def test_only_tasks_that_run_are_asked_for_as_a_session_may_have_had_very_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+
+    def list_tasks(*_: object, filters: object = (), **__: object) -> list[object]:
+        asked.append(filters)
+        return list(TASKS)
+
+    monkeypatch.setattr(state, "list_actors", lambda *_, **__: [])
+    monkeypatch.setattr(state, "list_tasks", list_tasks)
+    profile._pid_of(FakeSession(path="/x"), "resize")  # type: ignore[arg-type]
+    assert asked == [[("state", "=", "RUNNING")]]
+
+
 def test_a_profile_that_is_interrupted_shows_what_was_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,8 @@ from sundog.cli import rehearse
 
 
 @pytest.mark.parametrize(
-    ("text", "amount"), [("8GB", 8 * 10**9), ("512MiB", 512 << 20), ("1.5 gib", 3 << 29), ("7", 7)]
+    ("text", "amount"),
+    [("8GB", 8 * 10**9), ("512MiB", 512 << 20), ("1.5 gib", 3 << 29), ("7", 7), ("8G", 8 * 10**9)],
 )
 def test_memory_is_given_with_a_unit_or_in_bytes(text: str, amount: int) -> None:
     assert rehearse._Bytes().convert(text, None, None) == amount

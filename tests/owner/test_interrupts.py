@@ -97,6 +97,23 @@ def test_a_handler_waits_for_the_end_of_a_verb_and_signals_of_one_number_are_one
     assert sys.gettrace() is None
 
 
+def test_a_verb_may_take_ctrl_c_for_itself_but_not_from_a_handler_of_the_program(guarded: Any) -> None:
+    def step() -> tuple[bool, bool, bool]:
+        early = interrupts.take(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        return early, interrupts.take(signal.SIGINT), interrupts.take(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    found: list[int] = []
+    try:
+        assert call_ours(step) == (False, True, False)  # and no KeyboardInterrupt comes out of the verb
+        signal.signal(signal.SIGINT, lambda number, _: found.append(number))
+        assert call_ours(step) == (False, True, True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found == [signal.SIGINT]
+
+
 def test_what_a_handler_raises_at_the_end_of_a_verb_comes_out_of_it(guarded: Any) -> None:
     def handler(*_: object) -> None:
         raise TimeoutError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import sys
@@ -100,3 +101,23 @@ def test_the_thread_of_another_sampler_is_not_the_programs() -> None:
     finally:
         other.stop()
     assert seen == [None]
+
+
+def test_a_thread_of_sundog_that_has_no_name_is_not_the_programs() -> None:
+    sampler = StackSampler("wall", role="driver")
+    done = threading.Event()
+    seen: list[Any] = []
+    names: dict[str, Any] = {
+        "sampler": sampler,
+        "seen": seen,
+        "done": done,
+        "sys": sys,
+        "ident": _thread.get_ident,
+    }
+    code = "def answer():\n    seen.append(sampler._key(ident(), sys._getframe()))\n    done.set()\n"
+    for path in (f"{PACKAGE}/owner/looks.py", "/home/me/f.py"):
+        exec(compile(code, path, "exec"), names)
+        done.clear()
+        _thread.start_new_thread(names["answer"], ())
+        assert done.wait(120)
+    assert seen[0] is None and seen[1] is not None

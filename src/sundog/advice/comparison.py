@@ -5,6 +5,7 @@ Owns the figures, what counts as worse, and the words for it. Reading is of the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,11 @@ from sundog.plain import field, plain
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
-_LEAST_S = 0.01  # a mean that differs by less is noise
+_LEAST_S = 0.01  # a mean that differs by less is noise,
+_LEAST_OF_MANY_S = (
+    0.0005  # but of many calls one that differs by more than this, and in all by more than the next
+)
+_LEAST_IN_ALL_S = 0.1
 _LEAST_BYTES = 8 << 20
 KINDS = ("slower", "larger", "failed", "spilled", "changed")
 
@@ -78,15 +83,15 @@ class ComparedFunction:
     name: str
     before: FunctionFigures
     after: FunctionFigures
+    before_name: str = ""  # if the same code ran under another name then
 
     @property
     def slower(self) -> float:
         """By which share one attempt takes longer; 0 where the difference is noise, or one of them did not run."""
-        if (
-            not self.before.count
-            or not self.after.count
-            or abs(self.after.mean_s - self.before.mean_s) < _LEAST_S
-        ):
+        count = min(self.before.count, self.after.count)
+        longer_s = abs(self.after.mean_s - self.before.mean_s)
+        is_much = longer_s >= _LEAST_OF_MANY_S and longer_s * count >= _LEAST_IN_ALL_S
+        if not count or (longer_s < _LEAST_S and not is_much):
             return 0.0
         return self.after.mean_s / max(1e-9, self.before.mean_s) - 1.0
 
@@ -175,14 +180,37 @@ def _functions(index: Index, since_s: float) -> dict[str, FunctionFigures]:
 # ---------------------------------------------------------------------- comparing
 def compare(before: SessionFigures, after: SessionFigures) -> list[ComparedFunction]:
     """Every function of either session, those whose time differs most first."""
-    names = {*before.functions, *after.functions}
-    rows = [
-        ComparedFunction(
-            name, before.functions.get(name, FunctionFigures()), after.functions.get(name, FunctionFigures())
+    renamed = _renamed(before, after)
+    names = {*before.functions, *after.functions} - {*renamed.values()}
+    rows = []
+    for name in names:
+        then = renamed.get(name, name)
+        rows.append(
+            ComparedFunction(
+                name,
+                before.functions.get(then, FunctionFigures()),
+                after.functions.get(name, FunctionFigures()),
+                then,
+            )
         )
-        for name in names
-    ]
     return sorted(rows, key=lambda row: (-abs(row.after.total_s - row.before.total_s), row.name))
+
+
+def _renamed(before: SessionFigures, after: SessionFigures) -> dict[str, str]:
+    """Functions that only the second session has -> their names in the first, known by their code.
+
+    Code that has several names in one of the sessions tells nothing: it may be a wrapper of different functions.
+    """
+    found: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
+    for side, figures in enumerate((before, after)):
+        for name, row in figures.functions.items():
+            if row.codes:
+                found.setdefault(row.codes, ([], []))[side].append(name)
+    return {
+        new[0]: old[0]
+        for old, new in found.values()
+        if len(old) == len(new) == 1 and old[0] not in after.functions and new[0] not in before.functions
+    }
 
 
 def parse_limit(text: str) -> tuple[str, float]:
@@ -200,7 +228,7 @@ def parse_limit(text: str) -> tuple[str, float]:
         limit = float(amount[:-1]) / 100 if amount.endswith("%") else float(amount or 0)
     except ValueError:
         raise ValueError(f"{amount!r} in {text!r} is not a share: write slower=20% or slower=0.2") from None
-    if kind not in KINDS or limit < 0:
+    if kind not in KINDS or not 0 <= limit < math.inf:
         raise ValueError(
             f"{text!r} is not a limit: give one of {', '.join(KINDS)}, the first two with a share (slower=20%)"
         )

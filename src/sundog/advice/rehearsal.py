@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sundog.advice.report import chart
 from sundog.advice.run import Run
-from sundog.advice.simulator import play
+from sundog.advice.simulator import CannotPlay, play
 from sundog.plain import field, plain
 
 THRESHOLD = 0.95  # the monitor kills above this share of the memory (`memory_usage_threshold`)
@@ -77,7 +77,7 @@ def rehearse(run: Run, *, cpus: float | None = None, memory_bytes: int | None = 
 
     Raises:
         ValueError: no CPU or no memory.
-        sundog.advice.simulator.CannotPlay: the run cannot be played.
+        sundog.advice.simulator.CannotPlay: the run cannot be played, or tasks of it would never start there.
     """
     if (cpus is not None and cpus <= 0) or (memory_bytes is not None and memory_bytes <= 0):
         raise ValueError("cpus and memory must be above 0")
@@ -87,6 +87,7 @@ def rehearse(run: Run, *, cpus: float | None = None, memory_bytes: int | None = 
     resources = dict(run.resources)
     if memory_bytes is not None and "memory" in resources:
         resources["memory"] = float(memory_bytes)
+    _check_requests(run, {**resources, "CPU": float(there)})
     as_it_was = play(run).length_s
     other = run.changed(
         cpus=float(there), cores=cores, resources=resources, memory_limit=int(memory * THRESHOLD)
@@ -108,6 +109,18 @@ def rehearse(run: Run, *, cpus: float | None = None, memory_bytes: int | None = 
         sorted({run.nodes[key].name for key in played.too_large}),
         as_it_was / run.length_s - 1.0 if run.length_s > 0 else 0.0,
     )
+
+
+def _check_requests(run: Run, there: dict[str, float]) -> None:
+    """Refuse a machine on which tasks would wait for ever: they ask for more than it has in all."""
+    asked = {
+        f"{node.name} ({amount:g} {name})"
+        for node in run.nodes
+        for name, amount in node.resources.items()
+        if name in there and amount > there[name]
+    }
+    if asked:
+        raise CannotPlay(f"more is asked for than that machine has, by {', '.join(sorted(asked))}")
 
 
 def _curve(points: list[tuple[float, int]], length_s: float, base: int) -> list[float]:

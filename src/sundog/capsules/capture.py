@@ -182,6 +182,12 @@ def versions() -> dict[str, str]:
     return found
 
 
+def is_named_ray() -> bool:
+    """Whether `import ray` gives sundog in this process, as in programs that `sundog run` starts."""
+    compat = sys.modules.get("sundog.compat")  # a higher layer, which is loaded only if it is wanted
+    return compat is not None and bool(compat.installed())
+
+
 def surroundings() -> ProcessFields:
     """The fields of `Contents` that are the process's, not the task's."""
     folder = ""

@@ -75,6 +75,9 @@ def _steady(text: str) -> str:
     return _PASSING.sub("…", text)
 
 
+NAMED_RAY = "import ray"  # an option of a header: where the task ran, this gave sundog
+
+
 class Header(NamedTuple):
     """What is known of a capsule without opening it."""
 

@@ -5,11 +5,15 @@ Runs in the terminal's process, main thread; it joins no session.
 """
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from sundog.cli import exits, rows
 from sundog.cli.sessions import opened
+
+if TYPE_CHECKING:
+    from sundog.advice.comparison import ComparedFunction
 
 _EXAMPLES = rows.examples(
     ("sundog diff before.sundog latest", "a stored session and the newest"),
@@ -49,6 +53,9 @@ def command(before: str, after: str, limits: tuple[str, ...], as_json: bool) -> 
         told = {
             "before": {"session": first.name, **first.as_dict()},
             "after": {"session": second.name, **second.as_dict()},
+            "renamed": {
+                each.before_name: each.name for each in found if each.before_name not in ("", each.name)
+            },
             "worse": worse,
         }
         click.echo(json.dumps(told, indent=2))
@@ -61,21 +68,24 @@ def command(before: str, after: str, limits: tuple[str, ...], as_json: bool) -> 
     return exits.FAILED if worse else exits.OK
 
 
-def _shown(row: object) -> dict[str, object]:
-    from sundog.advice.comparison import ComparedFunction
-
-    assert isinstance(row, ComparedFunction)
+def _shown(row: "ComparedFunction") -> dict[str, object]:
     before, after = row.before, row.after
     return {
-        "function": row.name,
+        "function": row.name if row.before_name in ("", row.name) else f"{row.before_name} → {row.name}",
         "count": _pair(before.count, after.count),
-        "seconds each": f"{before.mean_s:.4f} → {after.mean_s:.4f}",
-        "change": f"{row.slower:+.0%}" if row.slower else "=",
+        "seconds each": " → ".join(f"{each.mean_s:.4f}" if each.count else "-" for each in (before, after)),
+        "change": _change(row),
         "peak MiB": _pair(before.peak_bytes // _MIB, after.peak_bytes // _MIB),
         "failed": _pair(before.failed, after.failed),
         "spilled MiB": _pair(before.spilled_bytes // _MIB, after.spilled_bytes // _MIB),
         "code": "changed" if row.is_changed else "=",
     }
+
+
+def _change(row: "ComparedFunction") -> str:
+    if not row.before.count or not row.after.count:
+        return "new" if row.after.count else "gone"
+    return f"{row.slower:+.0%}" if row.slower else "="
 
 
 def _pair(before: int, after: int) -> str:

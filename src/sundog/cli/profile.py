@@ -283,7 +283,8 @@ def _pid_of(found: "Opened", target: str) -> tuple[int, str]:
     for actor in state.list_actors(found.path, limit=10_000):
         if actor.actor_id.startswith(target) or (target in (actor.name, actor.class_name) and actor.pid):
             return int(actor.pid or 0), f"actor {actor.class_name} (pid {actor.pid})"
-    for task in state.list_tasks(found.path, limit=10_000):
+    # Only those that run are asked for: a session may have had more tasks than any limit.
+    for task in state.list_tasks(found.path, limit=10_000, filters=[("state", "=", "RUNNING")]):
         is_meant = task.task_id.startswith(target) or target == task.name
         if is_meant and task.worker_pid and task.state == "RUNNING":
             return int(task.worker_pid), f"task {task.name} (pid {task.worker_pid})"

@@ -15,7 +15,8 @@ _EXAMPLES = rows.examples(
     ("sundog rehearse --memory 8GB", "which tasks would be killed with 8 GB"),
     ("sundog rehearse --cpus 4 --memory 16GiB --session run.sundog --json", "a file, for a program to read"),
 )
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 1 << 10, "MIB": 1 << 20,
+_UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KB": 10**3, "MB": 10**6, "GB": 10**9,
+          "TB": 10**12, "KIB": 1 << 10, "MIB": 1 << 20,
           "GIB": 1 << 30, "TIB": 1 << 40}  # fmt: skip
 
 

@@ -81,6 +81,10 @@ def play(path: str, header: "Header", *, with_pdb: bool, edit: bool, is_shown: b
         show_header(header)
     if edit:
         _edit(header)
+    if capsules.NAMED_RAY in header.options:
+        from sundog import compat
+
+        compat.install()
     contents = capsules.read_contents(path)
     replay.make_surroundings(contents)
     try:

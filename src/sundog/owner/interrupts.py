@@ -292,6 +292,16 @@ def due() -> bool:
     return bool(pending) and get_ident() == main
 
 
+def take(number: int) -> bool:
+    """Whether a signal waits for this thread; one that would only raise KeyboardInterrupt is done with."""
+    if not due() or number not in pending:
+        return False
+    if _handlers.get(number) is signal.default_int_handler:
+        with contextlib.suppress(ValueError):
+            pending.remove(number)
+    return True
+
+
 def heed() -> None:
     """Call the handlers that wait, in the middle of a verb that has nothing half done and does not lead."""
     target, idle = moments.find(sys._getframe(1))

@@ -7,10 +7,12 @@ nobody debugs pays nothing. Written under the owner's lock, by whichever thread 
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 
 from sundog import notices
+from sundog.owner import interrupts
 from sundog.wire.control import PauseCounts
 
 _SHUTDOWN_LOOK_S = 0.1
@@ -53,5 +55,9 @@ class KnownPauses:
         notices.note(
             "The program has ended, but waits for a user at the prompt of a paused task. Ctrl-C ends the wait."
         )
-        while self.attached and not is_over():
-            time.sleep(_SHUTDOWN_LOOK_S)
+        try:
+            # A handler runs after the verb that a signal interrupts, and the end of the session is one.
+            while self.attached and not is_over() and not interrupts.take(signal.SIGINT):
+                time.sleep(_SHUTDOWN_LOOK_S)
+        except KeyboardInterrupt:
+            return

@@ -139,15 +139,17 @@ class StackSampler:
             if codes[number].co_filename.startswith(_CLI):
                 del codes[: number + 1]  # the program was started by a command of sundog
                 break
-        if not codes:
-            return None
+        if not codes or (not is_main and all(code.co_filename.startswith(_PACKAGE) for code in codes)):
+            return None  # a thread of sundog's own, which has no name
         return _below_verb("driver" if self._role == "driver" else f"thread {name}", codes, line)
 
     def _name(self, ident: int) -> str:
         name = self._threads.get(ident)
         if name is None:
             self._threads.update({each.ident or 0: each.name for each in threading.enumerate()})
-            name = self._threads.setdefault(ident, "unknown")
+            name = self._threads.get(
+                ident, "unknown"
+            )  # not kept: a thread that begins gets its name in a moment
         return name
 
     def result(self) -> Samples:

@@ -169,7 +169,7 @@ class Capsules:
         self, item: wire.Item, name: str, function: object, method: str, outcome: Outcome, returns: int | str
     ) -> Header:
         from sundog.capsules import capture
-        from sundog.capsules.rows import Header
+        from sundog.capsules.rows import NAMED_RAY, Header
 
         extra = item[4] or {}
         own = f"{context.facts.actor_class}.{method}" if method else getattr(function, "__qualname__", name)
@@ -186,7 +186,11 @@ class Capsules:
             session=str(self._executor.owner.control.session["name"]),
             pid=os.getpid(),
             versions=capture.versions(),
-            options={"num_returns": str(extra.get(wire.EXTRA_RETURNS, returns)), **_resources()},
+            options={
+                "num_returns": str(extra.get(wire.EXTRA_RETURNS, returns)),
+                **_resources(),
+                **({NAMED_RAY: "sundog"} if capture.is_named_ray() else {}),
+            },
         )
 
 

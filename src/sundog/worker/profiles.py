@@ -9,11 +9,12 @@ the task.
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
 import time
 from collections.abc import Callable
-from types import CoroutineType
+from types import CoroutineType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from sundog import notices
@@ -192,6 +193,25 @@ class _ByLine(Profiler):
                     self._profiler.add_function(each)
             if only and own not in found:
                 self._around.add(own)
+
+    def call(
+        self, function: Callable[..., object], name: str, args: Iterable[object], kwargs: dict[str, object]
+    ) -> object:
+        """Run a function; of a decorated one the lines of the user's function count, not those of the wrapper."""
+        self._unwrap(getattr(function, "__func__", function))
+        return super().call(function, name, args, kwargs)
+
+    def _unwrap(self, own: Callable[..., object]) -> None:
+        inner = inspect.unwrap(own)
+        if inner is own or not isinstance(inner, FunctionType):
+            return
+        with self._lock:
+            if own in self._around or not self._begin():
+                return
+            if inner not in self._chosen:
+                self._chosen.add(inner)
+                self._profiler.add_function(inner)
+            self._around.add(own)
 
     def _begin(self) -> bool:
         """Have a profiler; whether there is one."""

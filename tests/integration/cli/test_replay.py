@@ -225,6 +225,39 @@ def test_every_way_to_fail_leaves_a_capsule_and_fails_alike_again(tmp_path: Path
         assert "Another outcome" in at.end()
 
 
+RAY_PROGRAM = """
+    import ray
+    import own
+
+    @ray.remote
+    def divide(parts):
+        return 10 // parts
+
+    if __name__ == "__main__":
+        ray.init(num_cpus=1)
+        for ref in (divide.remote(0), ray.remote(own.fail).remote()):
+            try:
+                ray.get(ref)
+            except (ZeroDivisionError, LookupError):
+                pass
+"""
+
+
+def test_tasks_of_a_program_that_imports_ray_run_again(tmp_path: Path, leak_check: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(dedent(RAY_PROGRAM))
+    (tmp_path / "own.py").write_text("import ray.util\ndef fail():\n    raise LookupError(ray.__name__)\n")
+    done = sundog("run", str(path))
+    assert done.returncode == 0, done.stderr
+    again = sundog("replay", "fail")
+    assert "The same outcome: it raised LookupError: sundog" in again.stdout, again.stderr
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nsed -i 's/10 .. parts/parts/' \"$1\"\n")
+    editor.chmod(0o755)
+    mended = sundog("replay", "divide", "--edit", EDITOR=str(editor), VISUAL="")
+    assert "Now it returned 0" in mended.stdout, mended.stdout + mended.stderr
+
+
 def test_a_name_that_no_task_has_is_captured_and_told_of(ray: ModuleType) -> None:
     @ray.remote
     def resize(size: int) -> int:
