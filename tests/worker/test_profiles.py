@@ -53,6 +53,7 @@ def _lines(profiler: Profiler) -> dict[str, list[int]]:
 
 
 def test_of_a_decorated_function_its_own_lines_are_measured_and_not_the_wrapper(session: str) -> None:
+    pytest.importorskip("line_profiler")  # not in the small environments of other Pythons (make smoke)
     profiler = make_profiler("line", session)
     for _ in range(2):
         assert profiler.call(total, "total", (3,), {}) == 3
@@ -60,6 +61,7 @@ def test_of_a_decorated_function_its_own_lines_are_measured_and_not_the_wrapper(
 
 
 def test_of_a_decorated_coroutine_all_lines_are_measured(session: str) -> None:
+    pytest.importorskip("line_profiler")  # not in the small environments of other Pythons (make smoke)
     profiler = make_profiler("line", session)
 
     async def main() -> object:
