@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import pytest
 from click.testing import Result
 
-from sundog.cli import debug
+from sundog.cli import debug, exits
 from sundog.debugging import client
 from sundog.util.state import source
+from sundog.util.state.exception import ServerUnavailable
 from sundog.wire.pauses import Pause
 from tests.cli.fakes import FakeSession
 
@@ -52,6 +53,30 @@ def visited(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
         return visits
 
     return play
+
+
+def _starts_later(looks: int) -> Callable[[object], object]:
+    """A look for the session that finds none so many times."""
+    left = [ServerUnavailable("no session")] * looks
+
+    def find(_address: object) -> object:
+        if left:
+            raise left.pop()
+        return found
+
+    found = source.find_source(None)
+    return find
+
+
+def test_a_session_that_has_not_started_is_waited_for_as_its_tasks_are(
+    visited: Callable[..., list[int]], sundog: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visits = visited([_pause(1)], [])
+    monkeypatch.setattr(source, "find_source", _starts_later(2))
+    assert sundog("debug").exit_code == exits.NO_SESSION
+    assert visits == []
+    assert sundog("debug", "--wait", "60").exit_code == exits.OK
+    assert visits == [1]
 
 
 def test_a_task_that_was_left_is_not_waited_for_though_its_node_lists_it_still(

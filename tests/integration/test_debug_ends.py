@@ -33,7 +33,7 @@ def test_ctrl_c_ends_the_wait_for_a_user_at_a_prompt(tmp_path: Path, leak_check:
     ) as process:
         assert process.stderr is not None
         try:
-            with terminal("debug", "--wait", "60") as at:
+            with terminal("debug", "--wait", "120") as at:
                 at.see(PROMPT)
                 (tmp_path / "go").touch()
                 while "Ctrl-C ends the wait" not in process.stderr.readline():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sundog.debugging.channel import DebugChannel
     from sundog.util.state.source import StateSource
 
+_LOOK_S = 0.1
 _EXAMPLES = rows.examples(
     ("sundog debug", "the paused tasks; the only one is attached to at once"),
     ("sundog debug 2", "the paused task of this number; the id of the task does as well"),
@@ -35,7 +36,7 @@ _EXAMPLES = rows.examples(
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
-    help="Wait so many seconds for a task to pause.",
+    help="Wait so many seconds for a task to pause, and for its session to start.",
 )
 @click.option(
     "--vscode", is_flag=True, help="Start debugpy in the task, and print how VS Code attaches to it."
@@ -48,12 +49,15 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
     the prompt (quit, Ctrl-D) lets it continue. If this terminal is closed, the task stays paused.
     """
     from sundog.debugging import client
-    from sundog.util.state.source import find_source
 
-    if (path := _elsewhere(address)) is not None:
-        return _visit_elsewhere(path, task, only_list, patience_s)
-    source = rows.asked(lambda: find_source(address))
-    paused = _paused(source, task, patience_s, only_list)
+    deadline = time.monotonic() + patience_s
+    while True:
+        if (path := _elsewhere(address)) is not None:
+            return _visit_elsewhere(path, task, only_list, deadline)
+        if (source := _source(address, deadline)) is not None:
+            break
+        time.sleep(_LOOK_S)
+    paused = _paused(source, task, deadline, only_list)
     left: set[str] = (
         set()
     )  # a task informs this command before its node, which may still list the task as paused
@@ -78,6 +82,18 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
             return exits.OK
 
 
+def _source(address: str | None, deadline: float) -> "StateSource | None":
+    """The session that is meant; None if it has not started yet and there is time left."""
+    from sundog.util.state.source import find_source
+
+    try:
+        return rows.asked(lambda: find_source(address))
+    except exits.NoSession:
+        if time.monotonic() >= deadline:
+            raise
+        return None
+
+
 def _elsewhere(address: str | None) -> str | None:
     """The folder of the job on another engine that is meant, if it is one."""
     from sundog.observe import desks, sessions
@@ -89,12 +105,11 @@ def _elsewhere(address: str | None) -> str | None:
     return found.path if not found.is_live and desks.has_desk(found.path) else None
 
 
-def _visit_elsewhere(path: str, task: str | None, only_list: bool, patience_s: float) -> int:
+def _visit_elsewhere(path: str, task: str | None, only_list: bool, deadline: float) -> int:
     """The same for a job on a Ray cluster: its driver knows which task stands where."""
     from sundog.debugging import relay
     from sundog.observe import desks
 
-    deadline = time.monotonic() + patience_s
     while True:
         try:
             found = desks.ask(path, "pauses")
@@ -126,15 +141,14 @@ def _visit_elsewhere(path: str, task: str | None, only_list: bool, patience_s: f
     return exits.OK
 
 
-def _paused(source: "StateSource", task: str | None, patience_s: float, only_list: bool) -> list[Pause]:
+def _paused(source: "StateSource", task: str | None, deadline: float, only_list: bool) -> list[Pause]:
     """The paused tasks that are wanted, oldest first; waits until there is one. Only a list may be empty."""
-    deadline = time.monotonic() + patience_s
     while True:
         found = _all_paused(source)
         wanted = [each for each in found if task is None or task in (str(each.number), each.task_id)]
         if wanted or time.monotonic() >= deadline:
             break
-        time.sleep(0.1)
+        time.sleep(_LOOK_S)
     if not wanted and only_list and task is None:
         click.echo("No task is paused.")
         return []

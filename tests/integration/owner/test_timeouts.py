@@ -95,16 +95,19 @@ def test_a_task_that_runs_too_long_is_interrupted_and_its_worker_serves_on(patie
 
 
 def test_a_task_that_does_not_stop_is_ended_with_its_worker(hasty: ModuleType) -> None:
+    def wait_long() -> None:
+        time.sleep(LONG_S)
+
     @hasty.remote
     def deaf() -> None:
-        deadline = time.monotonic() + LONG_S
-        while time.monotonic() < deadline:
+        while True:
             try:
-                time.sleep(1)
+                wait_long()
             except KeyboardInterrupt:
                 continue
 
-    error = late(hasty, lambda bound_s: deaf.options(timeout_s=bound_s).remote(), "in deaf")
+    # An interrupt that arrives before `wait_long` is begun may end the task.
+    error = late(hasty, lambda bound_s: deaf.options(timeout_s=bound_s).remote(), "in wait_long")
     assert "killed" in str(error)
     with pytest.raises(ProcessLookupError):
         os.kill(error.pid, 0)  # type: ignore[arg-type]
@@ -245,9 +248,10 @@ class Napper:
         return seconds
 
     def deaf(self, path: Path) -> list[Any]:
-        while not path.exists():
+        while True:
             try:
-                time.sleep(0.01)
+                await_file(path)  # an interrupt that arrives before this is begun may end the call
+                break
             except KeyboardInterrupt:
                 continue
         return [sundog.put("nobody reads this")]
@@ -306,7 +310,7 @@ def test_a_call_that_does_not_stop_goes_on_unheard_in_its_actor(hasty: ModuleTyp
     error = late(
         hasty,
         lambda bound_s: napper.deaf.options(timeout_s=bound_s, max_task_retries=3).remote(gate.shut()),
-        "in deaf",
+        "in await_file",
         gate.open,
     )
     assert error.goes_on
