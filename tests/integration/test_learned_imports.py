@@ -118,3 +118,70 @@ ray.shutdown()
 def test_after_two_asyncio_actors_new_workers_have_asyncio_loaded(learns: bool) -> None:
     with drivers.running(ACTORS, str(learns)) as driver:
         assert driver.rest() == ["4", str(learns)]
+
+
+# Under the name of a package that is loaded before the first workers are forked, if the driver's functions name it.
+FIRST = """
+import os, sys
+
+sys.path.insert(0, sys.argv[1])
+import skimage
+
+ray.init(num_cpus=2)
+
+@ray.remote
+def look():
+    return os.getpid(), skimage.MADE_BY
+
+@ray.remote(num_cpus=0)
+class Holder:
+    def made_by(self):
+        return skimage.MADE_BY
+
+found = dict(ray.get([look.remote() for _ in range(20)]))
+found[0] = ray.get(Holder.remote().made_by.remote())
+own = [pid == made_by for pid, made_by in found.items() if pid]
+print("own" if all(own) else "shared" if not any(own) and len(set(found.values())) == 1 else f"mixed: {found}")
+from sundog.wire.requests import Status
+told = ray.api.control(Status())["learned"]
+print(told["packages"], told["refused"].get("skimage"), told["why_not"])
+ray.shutdown()
+"""
+IN_ZYGOTE = "'sundog.worker.zygote' in sys.modules and sys.modules['sundog.engines'].current() is None"
+BODIES = {
+    "safe": ("", ["shared", "['skimage'] None "]),
+    "threaded": (
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n",
+        ["own", "[] its import starts threads "],
+    ),
+    "deadly": (
+        f"os.kill(os.getpid(), 9) if {IN_ZYGOTE} else None\n",
+        ["own", "[] None a zygote that loaded packages died"],
+    ),
+    "failing": (
+        f"1 / 0 if {IN_ZYGOTE} else None\n",
+        ["own", "[] its import fails outside of a worker "],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_first_workers_have_what_the_functions_of_the_driver_name_if_that_can_be_forked(
+    tmp_path: Path, kind: str
+) -> None:
+    folder = tmp_path / "site-packages"
+    (folder / "skimage").mkdir(parents=True)
+    body, expected = BODIES[kind]
+    text = f"import os, sys, threading, time\nMADE_BY = os.getpid()\n{body}"
+    (folder / "skimage" / "__init__.py").write_text(text, encoding="utf-8")
+    with drivers.running(FIRST, str(folder)) as driver:
+        assert driver.rest() == expected
+
+
+def test_workers_are_forked_at_once_if_nothing_is_to_be_learned(tmp_path: Path) -> None:
+    folder = tmp_path / "site-packages"
+    (folder / "skimage").mkdir(parents=True)
+    (folder / "skimage" / "__init__.py").write_text("import os\nMADE_BY = os.getpid()\n", encoding="utf-8")
+    program = FIRST.replace("num_cpus=2)", "num_cpus=2, _system_config={'learn_imports': False})", 1)
+    with drivers.running(program, str(folder)) as driver:
+        assert driver.rest() == ["own", "[] None learn_imports is off"]

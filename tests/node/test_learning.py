@@ -132,3 +132,39 @@ def test_what_came_of_it_is_shown() -> None:
     }
     learning.zygote_gone()
     assert learning.figures()["packages"] == [] and learning.why_not
+
+
+def test_what_a_driver_announces_is_loaded_at_once() -> None:
+    learning, zygote = _learning()
+    learning.driver_came(["lib", "dep"], ["/site-packages"])
+    learning.announced(Imported([("/site-packages", "lib"), ("/site-packages", "lib.part")]))
+    assert zygote.sent == [Learn(["/site-packages"], ["lib", "lib.part"], ["dep", "lib"], now=True)]
+    learning.answered(Learned(["lib"], 1.0, 1024, ""))
+    assert learning.figures()["packages"] == ["lib"]
+    for name in (b"a", b"b"):  # it is there: nothing is left to learn
+        learning.imported(_worker(name), Imported([("/site-packages", "lib.other")]))
+    learning.worker_starts()
+    assert len(zygote.sent) == 1
+
+
+def test_nothing_announced_asks_nothing_of_the_zygote() -> None:
+    learning, zygote = _learning()
+    learning.announced(Imported([]))
+    assert zygote.sent == []
+
+
+def test_a_zygote_that_dies_of_what_was_announced_is_not_asked_again() -> None:
+    learning, zygote = _learning()
+    learning.announced(Imported([("/site-packages", "lib")]))
+    learning.zygote_gone()
+    assert learning.why_not == "a zygote that loaded packages died"
+    learning.announced(Imported([("/site-packages", "lib")]))
+    assert len(zygote.sent) == 1
+
+
+def test_a_refusal_is_told_and_the_zygote_that_takes_its_place_learns_no_more() -> None:
+    learning, _ = _learning()
+    learning.announced(Imported([("/site-packages", "lib")]))
+    learning.answered(Learned(["lib"], 0.0, 0, "its import starts threads"))
+    learning.zygote_gone()
+    assert learning.figures()["refused"] == {"lib": "its import starts threads"}

@@ -23,6 +23,10 @@ BODIES = {
     "connected": ("import socket\nPAIR = socket.socketpair()", learner._DESCRIPTORS),
     "grpc": ("", learner._UNSAFE),
     "others": ("import stranger", learner._OTHERS),
+    "inventive": (
+        "import sys, types\nmade = sys.modules['made_up'] = types.ModuleType('made_up')\nmade.__file__ = '_made.py'",
+        learner._SAFE,
+    ),
 }
 
 
@@ -70,3 +74,37 @@ def test_what_cannot_be_learned_is_told_with_the_reason(tmp_path: Path) -> None:
     assert pupil.reaped(*os.waitpid(pupil._probe, 0))
     assert not pupil.busy
     assert told == [Learned(["lesson_missing"], 0.0, 0, "its import fails outside of a worker")]
+
+
+ONCE = """
+import sys
+from sundog.worker.learner import Learner
+from sundog.wire.zygote import Learn
+
+told = []
+goes_on = Learner(told.append, lambda: None).load_at_once(Learn([{folder!r}], [{name!r}], [{name!r}], now=True))
+print(goes_on, told[0].reason == "", {name!r} in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("safe", "True True True"),
+        ("broken", "False False False"),
+        ("threads", "False False True"),
+        ("connected", "False False True"),
+        ("grpc", "True False False"),  # not even tried
+    ],
+)
+def test_what_is_needed_at_once_is_loaded_without_a_probe(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / f"{name}.py").write_text(BODIES[name][0], encoding="utf-8")
+    (tmp_path / "threadpoolctl.py").write_text("", encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-c", ONCE.format(folder=str(tmp_path), name=name)],
+        check=True,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.stdout.split("\n")[0] == said

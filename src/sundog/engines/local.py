@@ -39,7 +39,7 @@ from sundog.plain import as_dict, replaced
 from sundog.system.cores import core_wait_s
 from sundog.system.descriptors import raise_limit
 from sundog.wire import versions
-from sundog.wire.control import Bye, Env, Goodbye, Hello, LogLines, Refused, Welcome
+from sundog.wire.control import Bye, Env, Goodbye, Hello, Imported, LogLines, Refused, Welcome
 from sundog.wire.inspect import inspect_of
 from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_INSPECT, EXTRA_PER_YIELD
 from sundog.wire.row import read
@@ -487,10 +487,20 @@ def _introduce(
             log_to_driver=log_to_driver,
             versions=versions.own() if joins else None,
             preload=isolation.preloadable("numpy"),
+            announces=bool(isolation.shareable()),
             loaded=isolation.loaded_packages(),
             script=isolation.main_needs_pickler(b".remote"),
         )
     )
+
+
+def _announce(owner: Owner) -> None:
+    """If this driver has loaded a heavy package, have its first function tell what workers will import."""
+    packages = isolation.shareable()
+    if packages:
+        from sundog.engines.needs import Announcement
+
+        owner.tasks.announce = Announcement(packages, lambda found: owner.control.send(Imported(found))).make
 
 
 def _become_driver(
@@ -515,6 +525,7 @@ def _become_driver(
     facts.detached_by_default = job.detached
     owner = assemble.assemble(session, config, "driver")
     assemble.begin(owner, process_id, connection)
+    _announce(owner)
     engine = LocalEngine(owner, is_driver=True, started_node=started_node)
     engine.take_over_driver(log_to_driver, prefixed=job.logging is None)
     try:

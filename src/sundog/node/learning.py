@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from sundog.node.rows import Process
-from sundog.wire.control import Imported
+from sundog.wire.control import Hello, Imported
 from sundog.wire.zygote import Import, Learn, Learned
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Learning:
         self._folders: dict[str, str] = {}
         self._asked: set[str] = set()
         self._asks = 0
+        self._loading = False  # the zygote loads what a driver has announced
         self._needs: Counter[str] = Counter()  # module -> how many actors needed it
         self._coming: list[str] = []  # what the actor needs that is being placed
         self._given: WeakKeyDictionary[Line, set[str]] = WeakKeyDictionary()
@@ -68,6 +69,21 @@ class Learning:
         """A runtime environment will be used: its variables and paths hold before its workers import anything."""
         if runtime_env:
             self._unlearn("runtime environments are used")
+
+    def waits_for(self, message: Hello) -> bool:
+        """Whether a driver's first workers are forked only when it has said what they will import."""
+        return message.announces and not self.why_not
+
+    def announced(self, message: Imported) -> None:
+        """What a driver's workers will import: the zygote loads it before it forks them."""
+        zygote = self.node.workers.zygote
+        folders = list(dict.fromkeys(folder for folder, _ in message.modules))
+        modules = [name for _, name in message.modules]
+        if self.why_not or zygote is None or not modules:
+            return
+        self._asked.update(name.partition(".")[0] for name in modules)
+        self._loading = True
+        zygote.send(Learn(folders, modules, sorted(self._driver_has), now=True))
 
     def imported(self, process: Process, message: Imported) -> None:
         """A worker has imported modules of installed packages."""
@@ -129,6 +145,7 @@ class Learning:
 
     def answered(self, message: Learned) -> None:
         """The zygote has learned packages, or leaves them alone."""
+        self._loading = False
         if message.reason:
             self.refused.update(dict.fromkeys(message.packages, message.reason))
             self.node.log(f"the zygote leaves {', '.join(message.packages)} to the workers: {message.reason}")
@@ -139,8 +156,9 @@ class Learning:
 
     def zygote_gone(self) -> None:
         """The zygote died, perhaps of what it had learned: the next one learns nothing."""
-        if self.learned and not self.why_not:
-            self.why_not = "a zygote that had learned packages died"
+        if (self.learned or self._loading) and not self.why_not:
+            self.why_not = f"a zygote that {'loaded' if self._loading else 'had learned'} packages died"
+        self._loading = False
         self.learned, self.kib, self.seconds = [], 0, 0.0
 
     def _unlearn(self, reason: str) -> None:

@@ -26,7 +26,7 @@ def table(node: Node) -> Table:
         on(members.Join, node.members.join),
         on(control.Leaving, node.leaving),
         on(control.Stale, node.stale),
-        on(control.Imported, node.learning.imported),
+        on(control.Imported, node.imported),
         on(control.StartFailed, node.failed_starts.told),
         on(control.SetupFailed, node.setup_failed),
         on(control.ExitOk, node.workers.exit_answer),

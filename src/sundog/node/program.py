@@ -75,6 +75,7 @@ from sundog.wire.control import (
     FromNode,
     Goodbye,
     Hello,
+    Imported,
     KillWorker,
     LaneOpened,
     LeaseGranted,
@@ -154,6 +155,8 @@ class Node:
         self.table = messages.table(self)
         self.workers.table = messages.from_zygote(self)
         self._ticking, self._next_job = False, 1
+        # Drivers that will say what their workers import, and what else these load.
+        self._announcing: dict[bytes, list[tuple[str, str]]] = {}
 
     def now(self) -> float:
         """The clock of the machines."""
@@ -349,9 +352,24 @@ class Node:
         if message.script and self.workers.zygote is not None:
             # Before the first workers are forked: otherwise each would import it and wait for the import.
             self.workers.zygote.send(Import([("cloudpickle", "")]))
+        if self.learning.waits_for(message):
+            self._announcing[process.process_id] = message.preload
+        else:
+            self._start_first(env_key, message.preload)
+
+    def imported(self, process: Process, message: Imported) -> None:
+        """A worker has imported modules, or a driver says what its first workers will import."""
+        if process.kind != "driver":
+            self.learning.imported(process, message)
+        elif process.process_id in self._announcing:
+            preload = self._announcing.pop(process.process_id)
+            self.learning.announced(message)
+            self._start_first(f"{process.job_id.hex()}:", preload)
+
+    def _start_first(self, env_key: str, preload: list[tuple[str, str]]) -> None:
         self._prestart(env_key)
-        if message.preload:
-            self.workers.preload(Import(message.preload))
+        if preload:
+            self.workers.preload(Import(preload))
 
     def refuse(self, process: Process, pid: int | None, text: str) -> None:
         """Turn a driver away that cannot join; it closes the connection."""
@@ -383,6 +401,7 @@ class Node:
             return
         if process.process_id in self.processes:
             del self.processes[process.process_id]
+            self._announcing.pop(process.process_id, None)
             job = self.jobs.pop(process.job_id, None)
             self.process_died(process, Cause(reason="its program ended", intended=True))
             if job is not None:

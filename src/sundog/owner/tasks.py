@@ -15,7 +15,7 @@ from _blake2 import blake2b
 
 # As above: this is what `weakref` offers under the same name.
 from _weakref import ref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.owner import by_value, context
@@ -27,6 +27,9 @@ from sundog.owner.streams import Streams
 from sundog.owner.timeouts import Timeouts
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import pack_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
@@ -65,6 +68,8 @@ class Tasks:
         self.dispatch = dispatch
         self.arguments = arguments
         self.batch_max = dispatch.batch_max
+        # Hears of each function and class that is about to be shipped (`engines/needs.py`).
+        self.announce: Callable[[object], None] | None = None
         self._numbers = itertools.count(1)
         self._codes: dict[int, Code] = {}  # id(function) -> its code, until the function is deleted
 
@@ -97,6 +102,8 @@ class Tasks:
                     self.basics.objects.drain()
                     for oid in captured:
                         self.basics.refs.hold(oid)
+            if self.announce is not None:
+                self.announce(function)
             by_value.note_function(name, len(blob))
             if len(blob) >= _LARGE_FUNCTION_BYTES:
                 took = _time() - started

@@ -72,11 +72,11 @@ def reduced(function: FunctionType) -> tuple[object, ...] | None:
     modules: dict[str, str] = {}
     found: dict[str, int] = {}
     described: list[tuple[bytes, dict[str, object]]] = []
-    submodules: set[str] = set()
+    inner: set[str] = set()
     try:
         for each in functions:  # grows while it is read
             described.append(_described(each, names))
-            used = _names_in(each.__code__)
+            used = names_in(each.__code__)
             for name in sorted(used & names.keys() - values.keys() - modules.keys() - found.keys()):
                 value = names[name]
                 if isinstance(value, ModuleType):
@@ -88,10 +88,10 @@ def reduced(function: FunctionType) -> tuple[object, ...] | None:
                 else:
                     values[name] = _checked(value)
             for name in modules.values():
-                submodules |= _submodules(name, used)
+                inner |= submodules(name, used)
     except (Unnamed, ValueError):
         return None
-    return described, values, modules, found, sorted(submodules)
+    return described, values, modules, found, sorted(inner)
 
 
 def built(
@@ -138,12 +138,12 @@ def _builtins() -> Mapping[str, object]:
     return vars(sys.modules["builtins"])
 
 
-def _names_in(code: CodeType) -> set[str]:
+def names_in(code: CodeType) -> set[str]:
     """All names in a piece of code and in those inside it: globals, and attributes too."""
     found = set(code.co_names)
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            found |= _names_in(each)
+            found |= names_in(each)
     return found
 
 
@@ -186,7 +186,7 @@ def _named_module(module: ModuleType) -> str:
     return name
 
 
-def _submodules(package: str, used: set[str]) -> set[str]:
+def submodules(package: str, used: set[str]) -> set[str]:
     """The modules inside a package that the code seems to use: ``import a.b`` binds only ``a``."""
     if not hasattr(sys.modules[package], "__path__"):
         return set()

@@ -9,9 +9,7 @@ Owns the rows; the class of a row says which program sends it to which, its docs
 node answers are in `requests.py`, messages between processes in `peers.py`, those of the zygote in `zygote.py`, the
 lanes in `lanes.py`. Each program has one literal table from row to handler: `node/messages.py`, `owner/messages.py`
 with `engines/messages.py` (driver) or `worker/messages.py`, and `worker/zygote.py`. docs/protocol.md is made from these
-classes and tables (``python -m tests.docs.protocol``). Pure.
-
-A change of a row is a change of the protocol: raise `versions.PROTOCOL`.
+classes and tables (``python -m tests.docs.protocol``). A change of a row raises `versions.PROTOCOL`. Pure.
 """
 
 from __future__ import annotations
@@ -53,6 +51,7 @@ class Hello(ToNode):
     preload: list[tuple[str, str]]
     loaded: list[str]  # packages that it has loaded
     script: bool = False  # its own file defines what workers will need the pickler for
+    announces: bool = False  # it says what its workers will import (`Imported`); they are forked after that
 
 
 class Bye(ToNode):
@@ -81,7 +80,7 @@ class Stale(ToNode):
 
 
 class Imported(ToNode):
-    """A worker has imported modules of installed packages: of each the folder of its package, and its name."""
+    """Modules of packages, each with its folder: a worker has imported them, or the workers of this driver will."""
 
     modules: list[tuple[str, str]]
 

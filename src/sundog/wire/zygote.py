@@ -42,12 +42,15 @@ class Import(ToZygote):
 
 
 class Learn(ToZygote):
-    """Load these modules when no request for a fork waits, if that is safe; where their packages are."""
+    """Load these modules when no request for a fork waits, if that is safe; where their packages are. `now`: before the
+    next fork, and without a trial.
+    """
 
     folders: list[str]
     modules: list[str]
-    # all packages that workers have loaded: an import that loads others gives another result
+    # all packages that workers (`now`: the driver) have loaded: an import that loads others gives another result
     packages: list[str]
+    now: bool = False
 
 
 class Learned(FromZygote):

@@ -63,6 +63,25 @@ class Learner:
         """Import these modules when no fork request waits."""
         self._waiting.append(message)
 
+    def load_at_once(self, message: Learn) -> bool:
+        """Import what the next workers need, without a probe; False if this process cannot be forked any more."""
+        packages = packages_of(message.modules)
+        if UNSAFE & set(packages):
+            self._tell(Learned(packages, 0.0, 0, _REASONS[_UNSAFE]))
+            return True
+        if not _can_limit():
+            self._tell(Learned(packages, 0.0, 0, _REASONS[_UNLIMITED]))
+            return True
+        began, before = time.monotonic(), _resident_kib()
+        signal.alarm(_PROBE_S)  # ends this process; the node starts another, which imports nothing
+        code = verdict(message)
+        signal.alarm(0)
+        if code != _SAFE:
+            self._tell(Learned(packages, 0.0, 0, _REASONS[code]))
+            return False
+        self._loaded(packages, began, before)
+        return True
+
     def use_quiet(self) -> None:
         """No request has come for a while: take the next step."""
         if self._tried is not None:
@@ -96,10 +115,13 @@ class Learner:
     def _load(self, message: Learn) -> None:
         began, before = time.monotonic(), _resident_kib()
         import_all(message)
+        self._loaded(packages_of(message.modules), began, before)
+
+    def _loaded(self, packages: list[str], began: float, before_kib: int) -> None:
         gc.collect()
         gc.freeze()
-        grown = max(0, _resident_kib() - before)
-        self._tell(Learned(packages_of(message.modules), time.monotonic() - began, grown, ""))
+        grown = max(0, _resident_kib() - before_kib)
+        self._tell(Learned(packages, time.monotonic() - began, grown, ""))
 
     def _be_probe(self, message: Learn) -> NoReturn:
         code = _FAILED
@@ -128,6 +150,13 @@ def verdict(message: Learn) -> int:
     return _SAFE if _held() <= held else _DESCRIPTORS
 
 
+def _can_limit() -> bool:
+    """Whether workers can tell numeric libraries how many threads to use, if the zygote loads them."""
+    with contextlib.suppress(ImportError):
+        __import__(LIMITER)
+    return LIMITER in sys.modules
+
+
 def import_all(message: Learn) -> bool:
     """Import what can be imported; whether every package is there afterwards.
 
@@ -153,6 +182,8 @@ def _is_theirs(name: str, message: Learn) -> bool:
     file = getattr(sys.modules.get(name), "__file__", None)
     if not isinstance(file, str) or (file.startswith(_LIBRARY) and "-packages/" not in file):
         return True  # some extension modules create modules without a file
+    if not os.path.isabs(file):
+        return True  # a module that another one has made up: torch.ops says it is in "_ops.py"
     roots = [f"{folder}/{package}" for folder in message.folders for package in message.packages]
     return any(file.startswith((f"{root}/", f"{root}.")) for root in roots)
 

@@ -95,7 +95,7 @@ class Zygote:
         self._parts: Parts | None = None
         self.learner = Learner(self._tell, self._become_probe)
         self._asked: list[tuple[Fork, tuple[int, ...]]] = []  # requests that were read, in order
-        self.table = Table(on(Fork, self._hear_fork), on(Import, self._load), on(Learn, self.learner.ask))
+        self.table = Table(on(Fork, self._hear_fork), on(Import, self._load), on(Learn, self._learn))
         self.table.bereft = self._hear_fork
 
     def serve(self) -> None:
@@ -161,6 +161,14 @@ class Zygote:
     def _load(self, message: Import) -> None:
         self._fork_asked()  # those workers were asked for first, and do not wait for an import
         _load_now(message)
+
+    def _learn(self, message: Learn) -> None:
+        if not message.now:
+            self.learner.ask(message)
+            return
+        self._fork_asked()
+        if not self.learner.load_at_once(message):
+            os._exit(1)  # the node starts another zygote
 
     def _fork_asked(self) -> None:
         """Fork the workers that were asked for, and tell the node."""

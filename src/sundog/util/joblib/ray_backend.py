@@ -33,6 +33,7 @@ from joblib._parallel_backends import (
 )
 
 import sundog
+from sundog import engines
 from sundog.util.multiprocessing.results import RemoteTraceback
 
 if TYPE_CHECKING:
@@ -150,6 +151,13 @@ class RayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] 
         self.reset_batch_stats()
 
 
+def _announce(batch: object) -> None:
+    """The first workers of a driver are forked when what they will import is known: functions and arguments tell."""
+    engine = engines.current()
+    if engine is not None and engine.owner.tasks.announce is not None:
+        engine.owner.tasks.announce(getattr(batch, "items", batch))
+
+
 class _Jobs:
     """The batches of one `Parallel`. `submit` is called by the user's thread and by ours."""
 
@@ -168,6 +176,7 @@ class _Jobs:
         future: Future[object] = Future()
         if callback is not None:
             future.add_done_callback(callback)
+        _announce(batch)
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="joblib-results", daemon=True)
