@@ -2,15 +2,13 @@
 
 ::
 
-    driver, worker ──ToNode──► node
-    driver, worker ◄─FromNode─ node
+    driver, worker ──ToNode──► node ──FromNode──► driver, worker
 
 Owns the rows; the class of a row says which program sends it to which, its docstring what it says. Questions that the
 node answers are in `requests.py`, messages between processes in `peers.py`, those of the zygote in `zygote.py`, the
 lanes in `lanes.py`. Each program has one literal table from row to handler: `node/messages.py`, `owner/messages.py`
 with `engines/messages.py` (driver) or `worker/messages.py`, and `worker/zygote.py`. docs/protocol.md is made from these
 classes and tables (``python -m tests.docs.protocol``). Pure.
-
 A change of a row is a change of the protocol: raise `versions.PROTOCOL`.
 """
 
@@ -113,12 +111,13 @@ class ActOk(ToNode):
 
 # ---------------------------------------------------------------------- driver, worker → node: leases and lanes
 class WantLeases(ToNode):
-    """The sender could use this many more leases of this shape (0 withdraws), for these functions among others."""
+    """How many leases of a shape the sender could use beside those whose grants it has read (0 withdraws)."""
 
     key: int
     spec: LeaseSpec
     leases: int
-    functions: tuple[str, ...]
+    functions: tuple[str, ...]  # for these among others
+    last_grant: int  # its number; the node takes off what it has granted since
 
 
 class Release(ToNode):
@@ -378,13 +377,14 @@ class Look(FromNode):
 
 # ---------------------------------------------------------------------- node → owner: leases and actors
 class LeaseGranted(FromNode):
-    """A worker is yours: lease, worker, pid, ids of accelerators by their kind."""
+    """A worker is yours: lease, worker, pid, ids of accelerators by their kind, the number of this grant."""
 
     key: int
     lease: int
     worker: bytes
     pid: int
     accelerators: tuple[tuple[str, tuple[int, ...]], ...]
+    number: int
 
 
 class ReturnLease(FromNode):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
 # Goes up whenever a message between two processes changes in a way that the other side would misread.
-PROTOCOL = 8
+PROTOCOL = 9
 
 
 def own() -> JsonObject:
