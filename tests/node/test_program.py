@@ -64,12 +64,21 @@ def test_a_script_with_functions_has_the_pickler_loaded_before_the_first_fork(wo
 def test_leases_are_granted_released_and_granted_again(world: WholeNode) -> None:
     driver = world.driver()
     workers = dict(world.forks())
-    driver.tell(WantLeases(7, _spec(), 1, ("f",)))
-    [(_, key, lease, worker, pid, _)] = driver.heard(LeaseGranted)
-    assert key == 7 and worker in workers and world.node.processes[worker].pid == pid
+    driver.tell(WantLeases(7, _spec(), 1, ("f",), 0))
+    [(_, key, lease, worker, pid, _, number)] = driver.heard(LeaseGranted)
+    assert number == 1 and key == 7 and worker in workers and world.node.processes[worker].pid == pid
     assert world.node.leases.lease_count() == 1
     driver.tell(Release(lease, True))
     assert world.node.leases.lease_count() == 0
+
+
+def test_a_want_that_was_sent_before_a_grant_was_read_counts_that_grant_as_well(world: WholeNode) -> None:
+    driver = world.driver()
+    assert len(world.forks()) == 2
+    driver.tell(WantLeases(7, _spec(), 1, ("f",), 0))
+    driver.tell(WantLeases(7, _spec(), 2, ("f",), 0))
+    assert [message[-1] for message in driver.heard(LeaseGranted)] == [1, 2]
+    assert world.node.leases.lease_count() == 2 and not world.node.leases.table(world.node.now())
 
 
 def test_a_lane_is_passed_on_and_its_ends_hear_of_each_others_death(world: WholeNode) -> None:
@@ -125,7 +134,7 @@ def test_a_worker_with_old_code_is_retired(world: WholeNode) -> None:
         assert any(
             f"worker {worker.hex()}" in line and "/project/model.py changed" in line for line in world.lines
         )
-    driver.tell(WantLeases(7, _spec(), 1, ("f",)))
+    driver.tell(WantLeases(7, _spec(), 1, ("f",), 0))
     assert driver.heard(LeaseGranted) == []
 
 
@@ -136,5 +145,5 @@ def test_an_environment_that_cannot_be_set_up_fails_what_asks_for_it(world: Whol
     assert [message[2] for message in driver.heard() if message[0] == "env_failed"] == [
         "RuntimeError: pip failed"
     ]
-    driver.tell(WantLeases(7, _spec(), 1, ("f",)))
+    driver.tell(WantLeases(7, _spec(), 1, ("f",), 0))
     assert [message[0] for message in driver.heard()] == ["env_failed"]

@@ -112,7 +112,7 @@ def test_rows_are_gathered_from_every_process_and_the_silent_are_named(
 
 
 def test_a_request_that_fits_nowhere_is_told_to_its_owner(world: WholeNode, driver: Peer) -> None:
-    driver.tell(WantLeases(7, LeaseSpec(resources=(("GPU", 1.0),), env_key="01000000:"), 1, ("f",)))
+    driver.tell(WantLeases(7, LeaseSpec(resources=(("GPU", 1.0),), env_key="01000000:"), 1, ("f",), 0))
     [(_, key, resources, reason)] = driver.heard(LeaseInfeasible)
     assert (key, resources) == (7, {"GPU": 1.0}) and "GPU" in reason
     driver.tell(ActorRegister(b"driver01" + b"a" * 8, _spec(99.0)))

@@ -167,6 +167,7 @@ class FakeControl:
         self.sent: list[Any] = []
         self.fds: list[int] = []  # duplicates of what was sent along, to be closed by the test
         self.wants: list[tuple[int, int]] = []
+        self.last_grant = 0
         self.receive_buffer = memoryview(bytearray(1 << 16))
 
     def send(self, message: Any, fds: tuple[int, ...] = ()) -> None:

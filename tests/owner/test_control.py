@@ -183,3 +183,11 @@ def test_a_want_names_the_first_and_the_last_function_that_wait(control: Any) ->
     [three, none] = control.basics.node.sent
     assert isinstance(three, WantLeases) and sorted(three.functions) == ["first", "last"]
     assert (three.leases, none.leases, none.functions) == (3, 0, ())
+
+
+def test_a_want_says_which_grant_was_read_last(control: Any) -> None:
+    shape = Shape(5, LeaseSpec(resources=(("CPU", 1.0),), env_key=""), {})
+    control.want(shape, 3)
+    control.last_grant = 12
+    control.want(shape, 2)
+    assert [want.last_grant for want in control.basics.node.sent] == [0, 12]

@@ -36,7 +36,9 @@ class World:
     def grant(self) -> LeasedLane:
         self.leases += 1
         worker = bytes([self.leases]) * 8
-        self.dispatch.granted(LeaseGranted(self.shape.key, self.leases, worker, 100 + self.leases, ()))
+        self.dispatch.granted(
+            LeaseGranted(self.shape.key, self.leases, worker, 100 + self.leases, (), self.leases)
+        )
         return self.dispatch.lanes[worker]
 
     def queue(self, count: int, **facts: Any) -> list[Task]:
@@ -209,8 +211,9 @@ def test_a_lease_that_the_node_wants_back_is_given_when_its_last_task_has_ended(
 
 
 def test_a_lease_for_a_demand_that_was_withdrawn_goes_back_at_once(world: World) -> None:
-    world.dispatch.granted(LeaseGranted(99, 7, b"w" * 8, 1, ()))
+    world.dispatch.granted(LeaseGranted(99, 7, b"w" * 8, 1, (), 3))
     assert world.told(Release) == [Release(7, True)] and not world.dispatch.lanes
+    assert world.owner.control.last_grant == 3, "it was read all the same"
 
 
 def test_tasks_that_come_back_stand_first_in_order_and_cancelled_ones_end(world: World) -> None:
@@ -293,10 +296,14 @@ def test_a_worker_that_no_lane_can_be_opened_to_is_kept_until_a_descriptor_is_fr
     world.queue(1)
     world.dispatch.send_now(world.shape)
     with no_descriptor_free():
-        world.dispatch.granted(LeaseGranted(world.shape.key, 1, b"w" * 8, 101, ()))
+        world.dispatch.granted(LeaseGranted(world.shape.key, 1, b"w" * 8, 101, (), 1))
         assert not world.dispatch.leases and world.owner.actors.shortages == 1
+    world.dispatch.granted(LeaseGranted(99, 2, b"v" * 8, 102, (), 2))
     assert world.owner.control.wants == [(world.shape.key, 1)] and world.shape.wanted == 1
     [again] = world.owner.agenda.due
     again()
+    assert world.owner.control.last_grant == 2, (
+        "it was read before the second one, whenever there is a lane for it"
+    )
     world.dispatch.dispatch_all()
     assert len(packet(world.dispatch.leases[1])[1]) == 1

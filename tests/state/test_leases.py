@@ -46,7 +46,7 @@ def test_a_request_that_fits_starts_a_worker_and_is_granted_when_it_is_up() -> N
     assert leases.want(A, "f", spec(), 1, 0.0) == [StartWorker(NODE, "env")]
     assert leases.table(0.1)[0].why == "worker starting"
     out = leases.worker_started(b"w", NODE, "env", 0.2)
-    assert out == [Grant(1, A, "f", b"w", NODE, (("CPU", 1.0),), ())]
+    assert out == [Grant(1, A, "f", b"w", NODE, (("CPU", 1.0),), (), 1)]
     assert leases.available()["CPU"] == 1 and not leases.table(0.2)
 
 

@@ -111,6 +111,30 @@ def test_what_a_job_gives_back_is_kept_for_its_next_task_for_a_moment() -> None:
     assert session.held() == {FLOOD: 2}, "a job that is gone wants nothing more"
 
 
+def test_an_overbooked_node_takes_nothing_from_what_is_free_on_another() -> None:
+    leases = Leases(starting_max=8, worker_max=0)
+    for job in (FLOOD, SMALL):
+        leases.tenants.set_terms(job, 1.0, 0.0)
+    for node, cpus in ((NODE, 1.0), (b"node-2", 2.0)):
+        leases.add_node(node, {"CPU": cpus})
+        for n in range(2):
+            leases.worker_started(node + bytes([n]), node, "env", 0.0)
+
+    def want(job: str, node: bytes, count: int) -> list[Grant]:
+        spec = LeaseSpec((("CPU", 1.0),), "env", ("node", node, False))
+        out = leases.want(job.encode(), node, spec, count, 0.0, job)
+        return [told for told in out if isinstance(told, Grant)]
+
+    [first] = want(FLOOD, NODE, 1)
+    leases.blocked(first.worker, 0.0)
+    want(FLOOD, NODE, 1)
+    leases.unblocked(first.worker, 0.0)
+    assert leases.available()["CPU"] == 1, "two tasks run on the one CPU of the first node"
+    [small] = want(SMALL, b"node-2", 1)
+    leases.release(small.lease, 0.0)
+    assert len(want(FLOOD, b"node-2", 2)) == 1, "one of the two free CPUs is kept for the small job"
+
+
 def test_a_job_within_its_share_gets_it_whatever_is_kept_for_another() -> None:
     session = Session(4, flood=1.0, small=1.0)
     session.want(b"a", FLOOD, 4)

@@ -471,7 +471,8 @@ class Node:
             return
         self.memory.wanted(process.process_id, key, message.functions)
         tenant = self.tenancy.of(process.job_id)
-        self.do(self.leases.want(process.process_id, key, spec, count, self.now(), tenant))
+        last_grant = message.last_grant
+        self.do(self.leases.want(process.process_id, key, spec, count, self.now(), tenant, last_grant))
         self.wake_ticks()
 
     def release(self, _process: Process, message: Release) -> None:
@@ -577,7 +578,8 @@ class Node:
             owner.peers.add(step.worker)
             worker.peers.add(step.owner)
             assert isinstance(step.key, int)
-            owner.line.send(LeaseGranted(step.key, step.lease, step.worker, worker.pid, step.accelerators))
+            told = step.lease, step.worker, worker.pid, step.accelerators, step.number
+            owner.line.send(LeaseGranted(step.key, *told))
 
 
 def run(params: NodeParams, zygote: tuple[int, int], lifeline_read: int, lifeline_write: int) -> None:

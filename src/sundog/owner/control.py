@@ -61,6 +61,7 @@ class Control:
         # message -> handler: owner/messages.py, plus the handlers of the driver or the worker
         self.table = Table()
         self.on_lost: Callable[[], None] | None = None
+        self.last_grant = 0  # the number of the last grant that was read; each want says it
         self._requests = itertools.count(1)
         self._asked: set[int] = set()
         self._answers: dict[int, tuple[bool, object]] = {}
@@ -106,7 +107,7 @@ class Control:
         """Tell how many more leases a shape could use, and for which functions (the first and last that wait)."""
         queue = shape.queue
         functions = tuple({queue[0].fn.name, queue[-1].fn.name}) if count and queue else ()
-        self.send(WantLeases(shape.key, shape.spec, count, functions))
+        self.send(WantLeases(shape.key, shape.spec, count, functions, self.last_grant))
 
     def request(self, question: Request[A], timeout_s: float | None = None) -> A:
         """Ask the node and wait for its answer.

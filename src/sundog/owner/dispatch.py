@@ -392,7 +392,10 @@ class Dispatch:
 
     def granted(self, message: LeaseGranted) -> None:
         """The node leases us a worker."""
-        _, key, lease, worker, pid, accelerators = message
+        _, key, lease, worker, pid, accelerators, number = message
+        # A grant counts as read also if it is handed back or has to wait below: at worst the node grants one too many.
+        # One that waited comes here again, after later ones; the number never goes back.
+        self.control.last_grant = max(self.control.last_grant, number)
         shape = self.shapes_by_key.get(key)
         if shape is None:  # the want was withdrawn while the grant was on its way
             self.control.send(Release(message.lease, True))

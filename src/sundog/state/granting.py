@@ -56,6 +56,7 @@ class Granting:
         self._groups = Groups()
         self._reserved: list[ResourcePool] = []
         self._lease_count = 0
+        self._grant_count = 0
         self._turns = 0
         self.tenants = Tenants()
         self.pack_until = placement.PACK_UNTIL
@@ -74,6 +75,21 @@ class Granting:
                 self._shapes = {shape.spec: shape for shape in self._shapes.values() if shape}
             shape = self._shapes[spec] = SpecQueue(spec)
         return shape
+
+    def _unread(self, owner: bytes, key: Hashable, spec: LeaseSpec, last_grant: int) -> int:
+        """How many leases of a want its owner had been granted but did not know of: it had read up to ``last_grant``.
+
+        A lease that the owner will not keep is left out, though its grant is on its way as well: its worker is dead or
+        dying, or it has been asked back. The want may then be one too large: a worker too many idles until the owner
+        gives it back. One too small could leave a task waiting for ever.
+        """
+        found = 0
+        for lease in reversed(self._owned.get(owner, {}).values()):  # they stand in the order of their grants
+            if lease.grant <= last_grant:
+                break
+            lasts = not (lease.ended or lease.reclaimed)
+            found += lasts and lease.key == key and lease.shape.spec == spec
+        return found
 
     def _set_count(self, want: Want, count: int, now: float, out: list[Instruction]) -> None:
         if count == 0:
@@ -251,7 +267,8 @@ class Granting:
         return None
 
     def _grant(self, lease: Lease, worker: Worker, now: float, out: list[Instruction]) -> None:
-        lease.worker, lease.since = worker, now
+        self._grant_count += 1
+        lease.worker, lease.since, lease.grant = worker, now, self._grant_count
         worker.lease, worker.last_owner = lease, lease.owner
         worker.with_gpu = lease.shape.with_gpu
         self._leases[lease.lease] = lease
@@ -271,6 +288,7 @@ class Granting:
                 lease.node.node_id,
                 lease.shape.spec.resources,
                 lease.holding.ids,
+                lease.grant,
             )
         )
 

@@ -53,7 +53,11 @@ class StopWorker(Instruction):
 
 @plain(frozen=True)
 class Grant(Instruction):
-    """Connect ``worker`` to ``owner``, for whose ``key`` it works until the owner releases ``lease``."""
+    """Connect ``worker`` to ``owner``, for whose ``key`` it works until the owner releases ``lease``.
+
+    ``number`` counts the grants of the machine: each has a larger one than all before it. The owner says in its wants
+    which one it read last.
+    """
 
     lease: int
     owner: bytes
@@ -62,6 +66,7 @@ class Grant(Instruction):
     node_id: bytes
     resources: tuple[tuple[str, float], ...]
     accelerators: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    number: int = 0
 
 
 @plain(frozen=True)

@@ -17,6 +17,8 @@ StartWorker is only sent for work that can run.
 Rules for the caller:
 - ``want`` *sets* how many more leases are wanted; every Grant lowers that number by one. Setting it again
 is harmless.
+- An owner that hears of its grants later says with each ``want`` which Grant it had read last. Those that were still
+  on their way are taken off the number, for the owner could not: else four tasks get five workers.
 - After StopWorker, report ``worker_died`` when the process is gone, as for every other death. Only then do
 the
   resources of its lease come back.
@@ -181,14 +183,24 @@ class Leases(Granting):
     # ------------------------------------------------------------------ owners
 
     def want(
-        self, owner: bytes, key: Hashable, spec: LeaseSpec, count: int, now: float, weight_job: str = ""
+        self,
+        owner: bytes,
+        key: Hashable,
+        spec: LeaseSpec,
+        count: int,
+        now: float,
+        weight_job: str = "",
+        last_grant: int | None = None,
     ) -> list[Instruction]:
         """Set how many more leases ``owner`` wants for ``key``; 0 withdraws the request.
 
         Owners of one ``weight_job`` share that job's turn: a job with many owners gets no more than a job
-        with one.
+        with one. ``last_grant`` is the number of the last Grant that the owner had read, of whatever key (None: it
+        has read all of them). It may be lower than that: the next one corrects it.
         """
         out: list[Instruction] = []
+        if last_grant is not None and count > 0:
+            count -= self._unread(owner, key, spec, last_grant)
         wants = self._wants.get(owner)
         want = wants.get(key) if wants is not None else None
         if want is not None and want.shape.spec != spec:

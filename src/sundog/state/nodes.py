@@ -54,6 +54,8 @@ class Lease:
     reclaimed: bool = False
     reclaimed_for: str = ""
     """The tenant whose share it was asked back for."""
+    grant: int = 0
+    """The number of its grant; 0 while it waits for a worker. Lease numbers are not in the order of the grants."""
     ended: bool = False
     """Given back or taken away, but its worker still has to die."""
 

@@ -149,7 +149,8 @@ class Tenants:
             return ""  # the resources of a placement group are not for others
         if self.cpu[want.job] + need <= self._share(want.job, nodes, waiting):
             return ""
-        enough = sum(node.pool.free.get(CPU, 0) for node in nodes) - kept >= need
+        # A node on which woken workers use more than it has takes nothing from what is free on the others.
+        enough = sum(max(0, node.pool.free.get(CPU, 0)) for node in nodes) - kept >= need
         return "" if enough else "a job with less than its share, which used the CPU a moment ago"
 
     def several(self) -> bool:

@@ -2,8 +2,7 @@
 
 ::
 
-    driver, worker ──ToNode──► node
-    driver, worker ◄─FromNode─ node
+    driver, worker ──ToNode──► node ──FromNode──► driver, worker
 
 Owns the rows; the class of a row says which program sends it to which, its docstring what it says. Questions that the
 node answers are in `requests.py`, messages between processes in `peers.py`, those of the zygote in `zygote.py`, the
@@ -112,12 +111,13 @@ class ActOk(ToNode):
 
 # ---------------------------------------------------------------------- driver, worker → node: leases and lanes
 class WantLeases(ToNode):
-    """The sender could use this many more leases of this shape (0 withdraws), for these functions among others."""
+    """How many leases of a shape the sender could use beside those whose grants it has read (0 withdraws)."""
 
     key: int
     spec: LeaseSpec
     leases: int
-    functions: tuple[str, ...]
+    functions: tuple[str, ...]  # for these among others
+    last_grant: int  # its number; the node takes off what it has granted since
 
 
 class Release(ToNode):
@@ -377,13 +377,14 @@ class Look(FromNode):
 
 # ---------------------------------------------------------------------- node → owner: leases and actors
 class LeaseGranted(FromNode):
-    """A worker is yours: lease, worker, pid, ids of accelerators by their kind."""
+    """A worker is yours: lease, worker, pid, ids of accelerators by their kind, the number of this grant."""
 
     key: int
     lease: int
     worker: bytes
     pid: int
     accelerators: tuple[tuple[str, tuple[int, ...]], ...]
+    number: int
 
 
 class ReturnLease(FromNode):

@@ -46,7 +46,9 @@ class Books:
         self.totals: dict[bytes, dict[str, int]] = {}
         self.grants: dict[int, Granted] = {}
         self.by_worker: dict[bytes, int] = {}
-        self.lease_ids: set[int] = set()
+        self.specs: dict[int, LeaseSpec] = {}  # of all leases that were ever granted
+        self.useless: set[int] = set()  # leases that were asked back, or whose workers ended or have to
+        self.useless_of: Counter[tuple[bytes, object, LeaseSpec]] = Counter()
         self.living: set[bytes] = set()
         self.dead: set[bytes] = set()
         self.stopping: set[bytes] = set()
@@ -89,13 +91,13 @@ class Books:
             self.wants.pop((owner, key), None)
 
     def granted(self, grant: Grant) -> None:
-        assert grant.lease not in self.lease_ids, f"lease {grant.lease} granted twice"
-        self.lease_ids.add(grant.lease)
+        assert grant.lease not in self.specs, f"lease {grant.lease} granted twice"
         assert grant.worker not in self.by_worker, f"{grant}: its worker already serves somebody"
         assert grant.worker not in self.stopping, f"{grant}: its worker was told to stop"
         assert grant.owner not in self.dead_owners, f"{grant}: its owner is dead"
         spec, count = self.wants.pop((grant.owner, grant.key), (None, 0))
         assert spec is not None and spec.resources == grant.resources, f"{grant}: nobody asked for it"
+        self.specs[grant.lease] = spec
         # In a bundle that is placed there, what runs may need more before it can end.
         assert spec.strategy[0] == "pg" or grant.node_id not in self.draining, (
             f"{grant}: its node is to leave"
@@ -107,6 +109,22 @@ class Books:
         self.by_worker[grant.worker] = grant.lease
         self.grants[grant.lease] = Granted(grant, spec.strategy[0] == "pg")
         self._check_sum(grant)
+
+    def unread(self, owner: bytes, key: object, spec: LeaseSpec, last_grant: int) -> int:
+        """How many leases an owner will read of that it did not know of when it had read up to ``last_grant``."""
+        return sum(
+            (held.grant.owner, held.grant.key, self.specs[lease]) == (owner, key, spec)
+            and held.grant.number > last_grant
+            and lease not in self.useless
+            for lease, held in self.grants.items()
+        )
+
+    def lost(self, lease: int) -> None:
+        """A lease serves no longer: its worker ends, or its owner was told to give it back."""
+        if lease not in self.useless:
+            self.useless.add(lease)
+            grant = self.grants[lease].grant
+            self.useless_of[grant.owner, grant.key, self.specs[lease]] += 1
 
     def _check_sum(self, new: Grant) -> None:
         """Nothing may be granted past the totals; what a worker forced back when it woke is not a grant."""
@@ -142,11 +160,15 @@ class Books:
     def stopped(self, worker: bytes) -> None:
         assert worker not in self.stopping, "told to stop twice"
         assert worker not in self.dead, "a dead worker is told to stop"
+        if worker in self.by_worker:
+            self.lost(self.by_worker[worker])
         self.stopping.add(worker)
 
     def died(self, worker: bytes) -> None:
         self.dead.add(worker)
         self.living.discard(worker)
+        if worker in self.by_worker:
+            self.lost(self.by_worker[worker])
         self._gone(self.by_worker.get(worker))
 
     def blocked(self, worker: bytes) -> None:

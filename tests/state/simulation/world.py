@@ -14,7 +14,7 @@ granted, placed, constructed), and compares them with what the machines do after
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sundog.state import actors as A
 from sundog.state import leases as L
@@ -22,6 +22,7 @@ from sundog.state.actors import ActorInstruction, Actors, NameTaken
 from sundog.state.leases import Instruction, Leases, LeaseSpec
 from tests.state.simulation.books import ActorBook, Books
 from tests.state.simulation.network import Message, Network
+from tests.state.simulation.owners import Owner
 
 CONTROL = b"control-program-"
 NODES_MAX = 6
@@ -37,17 +38,6 @@ class Process:
     blocked: bool = False
     constructing: tuple[bytes, int] | None = None
     actor: tuple[bytes, int] | None = None
-
-
-@dataclass(eq=False)
-class Owner:
-    """A program that wants leases and actors."""
-
-    owner: bytes
-    alive: bool = True
-    leases: dict[int, bytes] = field(default_factory=dict)
-    asked_back: set[int] = field(default_factory=set)
-    actors: list[bytes] = field(default_factory=list)
 
 
 SPECS = (
@@ -128,7 +118,7 @@ class World:
                     assert isinstance(told.key, bytes)
                     self.do_actors(self.actors.placed(told.key, told.worker, told.lease, self.now))
                 elif told.owner in self.owners:
-                    self.net.send(CONTROL, told.owner, "granted", told.lease, told.worker)
+                    self.net.send(CONTROL, told.owner, "granted", told.lease, told)
             elif isinstance(told, L.StartWorker):
                 self.start_process(told.node_id, told.env_key)
             elif isinstance(told, L.StopWorker):
@@ -136,6 +126,7 @@ class World:
                 self.net.send(CONTROL, told.worker, "stop")
             elif isinstance(told, L.Reclaim):
                 assert told.lease in self.books.grants, f"{told} of a lease that is not granted"
+                self.books.lost(told.lease)
                 self.net.send(CONTROL, told.owner, "reclaim", told.lease)
             elif isinstance(told, L.Infeasible):
                 self.books.infeasible(told)
@@ -160,10 +151,14 @@ class World:
             elif isinstance(told, A.Terminate):
                 self.net.send(CONTROL, told.worker, "stop")
 
-    def want(self, owner: bytes, key: object, spec: LeaseSpec, count: int) -> None:
-        self.books.wanted(owner, key, spec, count)
+    def want(
+        self, owner: bytes, key: object, spec: LeaseSpec, count: int, last_grant: int | None = None
+    ) -> None:
+        unread = self.books.unread(owner, key, spec, last_grant) if last_grant is not None else 0
+        self.books.wanted(owner, key, spec, max(0, count - unread))
         assert isinstance(key, (bytes, str))
-        self.do(self.leases.want(owner, key, spec, count, self.now, weight_job=str(owner[-1] % 2)))
+        job = str(owner[-1] % 2)
+        self.do(self.leases.want(owner, key, spec, count, self.now, job, last_grant))
 
     def handle(self, sender: bytes, message: Message) -> None:
         """The control program reads one message."""
@@ -173,10 +168,10 @@ class World:
             self.late.append((sender, *message))
         books, leases, actors, now = self.books, self.leases, self.actors, self.now
         if kind == "want":
-            key, spec, count = rest
-            assert isinstance(spec, LeaseSpec) and isinstance(count, int)
+            key, spec, count, last_grant = rest
+            assert isinstance(spec, LeaseSpec) and isinstance(count, int) and isinstance(last_grant, int)
             if sender not in books.dead_owners:
-                self.want(sender, key, spec, count)
+                self.want(sender, key, spec, count, last_grant)
         elif kind == "release":
             lease, reusable = rest
             assert isinstance(lease, int)
@@ -339,9 +334,10 @@ class World:
         if not owner.alive:
             return
         if kind == "granted":
-            (worker,) = rest
-            assert isinstance(worker, bytes)
-            owner.leases[lease] = worker
+            (grant,) = rest
+            assert isinstance(grant, L.Grant)
+            spec = self.books.specs[lease]
+            owner.reads(grant, spec, self.books.useless_of[grant.owner, grant.key, spec])
         else:
             owner.asked_back.add(lease)
 
@@ -394,7 +390,8 @@ class World:
                 )
             else:
                 spec = rng.choice(SPECS)
-            self.net.send(me, CONTROL, "want", rng.choice(("f", "g", "h")), spec, rng.choice((0, 1, 1, 2, 4)))
+            key = rng.choice(("f", "g", "h"))
+            self.net.send(me, CONTROL, *owner.wants(key, spec, rng.choice((0, 1, 1, 2, 4))))
         elif roll < 0.75:
             if owner.leases:
                 lease = rng.choice(list(owner.leases))
@@ -480,6 +477,9 @@ class World:
         self.quiet = True
         self.settle()
         self.books.check_settled(self.actors)
+        for owner in self.owners.values():
+            if owner.alive:
+                owner.check_settled(self.leases)
         # Actors and groups last until someone ends them; what they keep would be missing for ever.
         for row in list(self.actors.rows()):
             self.do_actors(self.actors.kill(row.actor_id, True, "end", self.now))
