@@ -110,6 +110,27 @@ def test_a_function_of_a_module_needs_what_its_module_and_those_below_import(
     assert _found(work.run) == ["heavy", "other"]
 
 
+def test_the_functions_of_a_module_count_with_what_they_name(made: Any, heavy: ModuleType) -> None:
+    work = made(
+        "work",
+        "/home/user/work.py",
+        "import heavy\nclass Actor:\n    def run(self): return heavy.models.part\ndef start(): return Actor()\n",
+    )
+    assert _found(work.start) == _found(work.Actor) == ["heavy", "heavy.models", "heavy.models.part"]
+
+
+def test_a_module_that_its_package_loads_at_the_first_use_counts(made: Any, tmp_path: Path) -> None:
+    for name in ("random", "unused"):
+        (tmp_path / "lazy" / name).mkdir(parents=True)
+        (tmp_path / "lazy" / name / "__init__.py").write_text("", encoding="utf-8")
+    (tmp_path / "lazy" / "tools.py").write_text("", encoding="utf-8")
+    lazy = made("lazy", str(tmp_path / "lazy" / "__init__.py"), "here = 1\n")
+    main = _main(
+        made, "def one(): return lazy.random.rng(), lazy.here, lazy.tools, lazy.missing\n", lazy=lazy
+    )
+    assert modules_for([main.one], {"lazy": str(tmp_path)}) == ["lazy", "lazy.random", "lazy.tools"]
+
+
 def test_a_module_of_an_installed_package_that_is_not_heavy_is_not_searched(
     made: Any, heavy: ModuleType
 ) -> None:

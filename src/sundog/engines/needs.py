@@ -107,7 +107,12 @@ class _ModuleSearch:
             return
         if module != "__main__" and "<locals>" not in getattr(value, "__qualname__", ""):
             self._module(module, set())  # pickled by its name: the worker imports all of its module
-        elif isinstance(value, FunctionType):
+        else:
+            self._definition(value)
+
+    def _definition(self, value: object) -> None:
+        """A function or class of the user's: what its code names."""
+        if isinstance(value, FunctionType):
             self._function(value)
         elif isinstance(value, type):
             for base in value.__mro__[1:]:
@@ -149,10 +154,24 @@ class _ModuleSearch:
         if name.partition(".")[0] in self.packages:
             self.found.add(name)
             self.found |= submodules(name, names)
+            self.found |= _loaded_at_use(module, names)
         elif id(module) not in self._seen and _is_users(module):
             self._seen.add(id(module))
             for value in list(vars(module).values()):
                 self.visit(value, set())
+                if isinstance(value, (FunctionType, type)) and value.__module__ == name:
+                    self._definition(value)
+
+
+def _loaded_at_use(package: ModuleType, names: set[str]) -> set[str]:
+    """Modules inside a package that are imported when code first names them, as numpy.random is."""
+    folder = next(iter(vars(package).get("__path__", ())), "")
+    return {
+        f"{package.__name__}.{name}"
+        for name in names - vars(package).keys()
+        if folder
+        and (os.path.exists(f"{folder}/{name}/__init__.py") or os.path.exists(f"{folder}/{name}.py"))
+    }
 
 
 def _imported_in(code: CodeType) -> set[str]:
