@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sundog.engines import needs
 from sundog.engines.needs import Announcement, modules_for
 
 PACKAGES = {"heavy": "/one/site-packages", "other": "/two/site-packages"}
@@ -169,7 +170,7 @@ def test_before_a_function_of_sundog_all_functions_of_the_script_count(made: Any
     assert sent == [[("/one/site-packages", "heavy")]]
 
 
-def test_an_odd_object_is_no_reason_to_fail_a_program(made: Any, heavy: ModuleType) -> None:
+def test_no_code_of_an_odd_object_is_run(made: Any, heavy: ModuleType) -> None:
     class Strange(type):
         def __getattribute__(cls, name: str) -> Any:
             raise RuntimeError(name)
@@ -177,9 +178,39 @@ def test_an_odd_object_is_no_reason_to_fail_a_program(made: Any, heavy: ModuleTy
     class Odd(metaclass=Strange):
         pass
 
-    main = _main(made, "def one(): return odd, heavy\n", odd=Odd, heavy=heavy)
+    class Proxy:
+        def __getattribute__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    class Lazy(ModuleType):
+        def __getattribute__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    lazy = Lazy("waits")
+    work = made(
+        "work",
+        "/home/user/work.py",
+        "def run(): return lazy\n",
+        lazy=lazy,
+        odd=Odd,
+        proxy=Proxy(),
+        heavy=heavy,
+    )
+    main = _main(
+        made, "def one(): return odd, proxy, lazy, heavy\n", odd=Odd, proxy=Proxy(), lazy=lazy, heavy=heavy
+    )
+    assert _found(main.one) == _found(work.run) == ["heavy"]
+
+
+def test_a_search_that_fails_is_no_reason_to_fail_a_program(
+    made: Any, heavy: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> list[str]:
+        raise RecursionError
+
+    monkeypatch.setattr(needs, "modules_for", fail)
     sent: list[Any] = []
-    Announcement(PACKAGES, sent.append).make(main.one)
+    Announcement(PACKAGES, sent.append).make(_main(made, "def one(): return 1\n").one)
     assert sent == [[]]
 
 

@@ -57,13 +57,28 @@ def _of_main(first: object) -> list[object]:
     """What the program's own file defines and workers may run: a pool ships a function of ours before the user's."""
     main = sys.modules.get("__main__")
     values = list(vars(main).values()) if main is not None else []
-    is_ours = str(getattr(first, "__module__", "")).startswith("sundog.")
+    is_ours = _is_definition(first) and str(_said(first, "__module__")).startswith("sundog.")
     return [
         value
         for value in values
         if type(value).__module__ in _REMOTE
-        or (is_ours and isinstance(value, (FunctionType, type)) and value.__module__ == "__main__")
+        or (is_ours and _is_definition(value) and _said(value, "__module__") == "__main__")
     ]
+
+
+def _is_definition(value: object) -> bool:
+    return issubclass(type(value), (FunctionType, type))
+
+
+def _said(value: object, name: str) -> object:
+    """What a function or class says of itself, without asking its metaclass."""
+    return type.__getattribute__(value, name) if isinstance(value, type) else getattr(value, name, None)
+
+
+def _values(module: ModuleType) -> dict[str, object]:
+    """The globals of a module, without loading one that waits for its first use."""
+    found: dict[str, object] = ModuleType.__getattribute__(module, "__dict__")
+    return found
 
 
 def modules_for(definitions: Iterable[object], packages: Mapping[str, str]) -> list[str]:
@@ -82,58 +97,58 @@ class _ModuleSearch:
 
     def visit(self, value: object, names: set[str]) -> None:
         """Look at a value that some code can reach; `names` are all names in that code."""
-        if isinstance(value, ModuleType):
-            self._module(value.__name__, names)
+        kind = type(value)  # not isinstance(), which asks some objects
+        if issubclass(kind, ModuleType):
+            self._module(ModuleType.__getattribute__(value, "__name__"), names)
             return
         if id(value) in self._seen or len(self._seen) >= _VALUES_MAX:
             return
         self._seen.add(id(value))
-        if type(value).__module__ in _REMOTE:
+        if kind.__module__ in _REMOTE:
             self.visit(getattr(value, "_function", None) or vars(value).get("_cls"), names)
-        elif isinstance(value, _CALLABLES):
+        elif issubclass(kind, _CALLABLES):
             self._callable(value)
-        elif type(value) in (tuple, list):
+        elif kind in (tuple, list):
             for each in value[:_ITEMS_MAX]:  # type: ignore[index]
                 self.visit(each, names)
-        elif type(value) is dict:
+        elif kind is dict:
+            assert isinstance(value, dict)
             for each in [*value.values()][:_ITEMS_MAX]:
                 self.visit(each, names)
         else:
-            self._module(type(value).__module__, set())
+            self._module(kind.__module__, set())
 
     def _callable(self, value: object) -> None:
-        module = getattr(value, "__module__", None)
+        module = _said(value, "__module__")
         if not isinstance(module, str):
             return
-        if module != "__main__" and "<locals>" not in getattr(value, "__qualname__", ""):
+        if module != "__main__" and "<locals>" not in str(_said(value, "__qualname__")):
             self._module(module, set())  # pickled by its name: the worker imports all of its module
         else:
             self._definition(value)
 
     def _definition(self, value: object) -> None:
         """A function or class of the user's: what its code names."""
-        if isinstance(value, FunctionType):
+        if type(value) is FunctionType:
             self._function(value)
-        elif isinstance(value, type):
-            for base in value.__mro__[1:]:
-                self.visit(base, set())
-            for member in list(vars(value).values()):
-                inner = (
-                    getattr(member, "__func__", member)
-                    if type(member) in (staticmethod, classmethod)
-                    else member
-                )
-                if isinstance(inner, FunctionType):
-                    self._function(inner)
-                elif isinstance(inner, property) and isinstance(inner.fget, FunctionType):
-                    self._function(inner.fget)
+            return
+        assert isinstance(value, type)
+        for base in type.__getattribute__(value, "__mro__")[1:]:
+            self.visit(base, set())
+        for member in list(type.__getattribute__(value, "__dict__").values()):
+            if type(member) in (staticmethod, classmethod):
+                member = member.__func__
+            elif type(member) is property:
+                member = member.fget
+            if type(member) is FunctionType:
+                self._function(member)
 
     def _function(self, function: FunctionType) -> None:
         if id(function.__code__) in self._seen:
             return
         self._seen.add(id(function.__code__))
-        inner = getattr(function, "__wrapped__", None)
-        if isinstance(inner, FunctionType):
+        inner = function.__dict__.get("__wrapped__")
+        if type(inner) is FunctionType:
             self.visit(inner, set())
         names = names_in(function.__code__)
         known = function.__globals__
@@ -149,26 +164,29 @@ class _ModuleSearch:
 
     def _module(self, name: str, names: set[str]) -> None:
         module = sys.modules.get(name)
-        if module is None:
+        if not issubclass(type(module), ModuleType):
             return
+        assert module is not None
         if name.partition(".")[0] in self.packages:
             self.found.add(name)
             self.found |= submodules(name, names)
             self.found |= _loaded_at_use(module, names)
         elif id(module) not in self._seen and _is_users(module):
             self._seen.add(id(module))
-            for value in list(vars(module).values()):
+            for value in list(_values(module).values()):
                 self.visit(value, set())
-                if isinstance(value, (FunctionType, type)) and value.__module__ == name:
+                if _is_definition(value) and _said(value, "__module__") == name:
                     self._definition(value)
 
 
 def _loaded_at_use(package: ModuleType, names: set[str]) -> set[str]:
     """Modules inside a package that are imported when code first names them, as numpy.random is."""
-    folder = next(iter(vars(package).get("__path__", ())), "")
+    known = _values(package)
+    places = known.get("__path__")
+    folder = next(iter(places), "") if isinstance(places, Iterable) else ""
     return {
-        f"{package.__name__}.{name}"
-        for name in names - vars(package).keys()
+        f"{known['__name__']}.{name}"
+        for name in names - known.keys()
         if folder
         and (os.path.exists(f"{folder}/{name}/__init__.py") or os.path.exists(f"{folder}/{name}.py"))
     }
@@ -186,8 +204,8 @@ def _imported_in(code: CodeType) -> set[str]:
 
 def _is_users(module: ModuleType) -> bool:
     """Whether a module is neither the standard library's, nor sundog's, nor of an installed package."""
-    file = vars(module).get("__file__")
-    if not isinstance(file, str) or module.__name__.partition(".")[0] == "sundog":
+    known = _values(module)
+    file = known.get("__file__")
+    if type(file) is not str or str(known["__name__"]).partition(".")[0] == "sundog":
         return False
-    parts = file.split(os.sep)
-    return not file.startswith(_LIBRARY) and not any(folder in parts for folder in SITE_FOLDERS)
+    return not file.startswith(_LIBRARY) and not set(file.split(os.sep)) & set(SITE_FOLDERS)
