@@ -1,8 +1,8 @@
 """File descriptors: how many a process may have, how many it has, and whether there is room for more.
 
-Owns the raising of the soft limit, and `Gauge`, which knows without looking each time whether a
-process comes near its limit. Refuses to decide what waits then: `node/descriptors.py` holds back new workers,
-`owner/actors.py` new lanes.
+Owns the raising of the soft limit, `Gauge`, which knows without looking each time whether a
+process comes near its limit, and the marks by which a descriptor is known again. Refuses to decide what waits then:
+`node/descriptors.py` holds back new workers, `owner/actors.py` new lanes.
 Imports next to nothing: the node's first milliseconds use it.
 """
 
@@ -16,6 +16,8 @@ from collections.abc import Callable
 
 _MARGIN_MAX = 128
 _LOOK_S = 0.05
+# Arbitrary: above the files of most programs, and below what daemons close (`os.closerange(3, 1000)`).
+_APART = 512
 
 
 def raise_limit() -> None:
@@ -26,6 +28,40 @@ def raise_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (ValueError, OSError):
             return  # the kernel's maximum is below the hard limit: keep the present limit
+
+
+def apart(fd: int) -> int:
+    """The descriptor under a number that files of the program do not get, which are given the lowest free number.
+
+    If the program closes the descriptors of sundog, what sundog writes to this number reaches no file of the program.
+    Where the limit is low the number stays.
+    """
+    import fcntl
+
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _APART)
+    except OSError:
+        return fd
+    os.close(fd)
+    return high
+
+
+def mark_of(fd: int) -> tuple[int, int]:
+    """By what a descriptor is known again: the program may have closed it and opened a file that got its number.
+
+    Raises:
+        OSError: it is closed.
+    """
+    info = os.fstat(fd)
+    return info.st_dev, info.st_ino
+
+
+def is_still(fd: int, mark: tuple[int, int]) -> bool:
+    """Whether a descriptor is what it was when it got this mark."""
+    try:
+        return mark_of(fd) == mark
+    except OSError:
+        return False
 
 
 def read(pid: int) -> tuple[int, int]:

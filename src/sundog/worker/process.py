@@ -30,7 +30,7 @@ from sundog.exceptions import RuntimeEnvSetupError
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.net.spare import NO_DESCRIPTOR
-from sundog.owner import context, interrupts
+from sundog.owner import context, interrupts, robbed
 from sundog.owner.assemble import assemble, begin
 from sundog.titles import Title
 from sundog.wire.control import ActorExit, Leaving, SetupFailed, StartFailed
@@ -65,6 +65,17 @@ def _end_for_shortage(owner: Owner) -> None:
     """A process sent this one a socket for which it has no descriptor: its tasks must not wait here for ever."""
     _tell_shortage(owner)
     os._exit(1)
+
+
+def _end_if_robbed(owner: Owner) -> bool:
+    """The user's code has closed the sockets of this process: no reply can be sent, and no task received."""
+    if owner.closed is not None or owner.reactor.has_descriptors():
+        return False
+    print(robbed.WORKER, file=sys.stderr)
+    try:
+        stdio.flush_all()
+    finally:
+        os._exit(1)
 
 
 def _tell_shortage(owner: Owner) -> None:
@@ -103,6 +114,7 @@ class Parts:
         breakpoints = executor.breakpoints = Breakpoints(owner, life)
         owner.control.table = owner.control.table.joined(messages.from_node(owner, life, breakpoints))
         owner.control.on_lost = lambda: os._exit(1)
+        owner.reactor.is_robbed = lambda: _end_if_robbed(owner)
         owner.control.table.bereft = lambda _message: _end_for_shortage(owner)
         owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
         owner.peers.on_death = executor.gates.owner_died
@@ -129,6 +141,8 @@ def run(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_fd:
     except BaseException as error:
         if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR and parts is not None:
             _tell_shortage(parts.owner)  # to print a traceback, modules would have to be imported
+        elif isinstance(error, OSError) and parts is not None and not parts.owner.reactor.has_descriptors():
+            print(robbed.WORKER, file=sys.stderr)
         else:
             import traceback
 
