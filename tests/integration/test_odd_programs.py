@@ -1,0 +1,74 @@
+"""Programs that change their own interpreter in odd ways, before or while a session runs: it works.
+
+Each program runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tests.integration import drivers
+
+DEFINE = """
+    @ray.remote
+    def seven():
+        import colorsys
+        return 7
+
+    @ray.remote
+    class Actor:
+        def eight(self): return 8
+"""
+ASK = """
+    print(ray.get([seven.remote(), Actor.remote().eight.remote()], timeout=120))
+    ray.shutdown()
+"""
+
+
+def run(*parts: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, put together of these parts."""
+    code = "import sundog as ray\n" + "".join(map(textwrap.dedent, parts))
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env={**os.environ, "PYTHONPATH": drivers.SOURCE, **environ},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("when", ["before init", "after init"])
+@pytest.mark.parametrize(
+    "how", ["sys.path.clear()", "sys.path[:] = [None, b'/', __import__('pathlib').Path('/')]"]
+)
+def test_a_program_may_empty_its_import_path(when: str, how: str) -> None:
+    empty = f"import sys; {how}\n"
+    begin = "ray.init(num_cpus=1)\n"
+    parts = [empty, begin] if when == "before init" else [begin, empty]
+    done = run(*parts, DEFINE, ASK)
+    assert done.stdout == "[7, 8]\n", done.stderr
+
+
+@pytest.mark.parametrize("variable", ["PYTHONHOME", "PYTHONPLATLIBDIR"])
+def test_a_program_may_set_a_variable_that_hides_the_library_from_its_children(variable: str) -> None:
+    lie = f"import os; os.environ[{variable!r}] = '/nonexistent'\n"
+    done = run(lie, "ray.init(num_cpus=1)\n", DEFINE, ASK)
+    assert done.stdout == "[7, 8]\n", done.stderr
+
+
+def test_a_task_sees_such_a_variable_as_its_program_set_it() -> None:
+    done = run(
+        """
+        import os
+        os.environ["PYTHONHOME"] = "/nonexistent"
+        ray.init(num_cpus=1)
+        print(ray.get(ray.remote(os.environ.get).remote("PYTHONHOME"), timeout=120))
+        """
+    )
+    assert done.stdout == "/nonexistent\n", done.stderr
