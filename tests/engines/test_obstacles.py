@@ -26,6 +26,7 @@ def error(number: int, path: str | None = None) -> OSError:
     ("cause", "words"),
     [
         (error(errno.EMFILE), ["file descriptors", "ulimit -n"]),
+        (error(errno.ENFILE), ["The machine has used up its open files", "sysctl fs.file-max"]),
         (error(errno.EAGAIN), ["ulimit -u"]),
         (RuntimeError("can't start new thread"), ["can't start new thread", "ulimit -u"]),
         (error(errno.ENOSPC, "/full/session"), ["/full/session", "df -h", "_temp_dir"]),

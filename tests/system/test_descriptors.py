@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 
@@ -114,3 +115,22 @@ def test_another_file_under_the_same_number_is_not_the_same() -> None:
     for fd in (read, write, other):
         os.close(fd)
     assert not is_still(read, mark)
+
+
+def test_a_machine_whose_open_files_are_used_up_is_told_from_a_process_without_descriptors() -> None:
+    process = Process(20, 1024)
+    assert process.gauge.take(1)
+    process.gauge.used_up()  # the kernel refused one all the same
+    assert "The machine has used up its open files" in process.gauge.text("This program")
+    process.used = 1000
+    process.gauge.used_up()
+    assert "has 1000 of the 1024 file descriptors" in process.gauge.text("This program")
+
+
+def test_a_machine_on_which_not_even_the_descriptors_can_be_counted_is_told_as_such() -> None:
+    def refuse(_pid: int) -> tuple[int, int]:
+        raise OSError(errno.ENFILE, "Too many open files in system")
+
+    gauge = DescriptorGauge(7, refuse)
+    assert not gauge.take(1)
+    assert "sysctl fs.file-max" in gauge.text("This program")

@@ -15,6 +15,7 @@ import sys
 
 from sundog.exceptions import RaySystemError
 from sundog.printable import printable
+from sundog.system.descriptors import MACHINE_IS_FULL
 
 # A driver with one worker has about 25 file descriptors, and so has its node. Each worker adds some to both.
 FEWEST_DESCRIPTORS = 48
@@ -70,6 +71,8 @@ def explained(error: OSError | RuntimeError, shm_dir: str = "") -> RaySystemErro
 
     if not isinstance(error, OSError):
         return RaySystemError(f"A session cannot be started: {error}. {process_limit.text()}")
+    if error.errno == errno.ENFILE:
+        return RaySystemError(f"A session cannot be started. {MACHINE_IS_FULL}.")
     if error.errno in NO_DESCRIPTOR:
         return RaySystemError(_few_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
     why = error.strerror or str(error)

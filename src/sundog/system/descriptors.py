@@ -16,6 +16,10 @@ from collections.abc import Callable
 
 _MARGIN_MAX = 128
 _LOOK_S = 0.05
+MACHINE_IS_FULL = (
+    "The machine has used up its open files, those of all programs together (end programs, or raise the limit as root: "
+    "sysctl fs.file-max)"
+)
 # Arbitrary: above the files of most programs, and below what daemons close (`os.closerange(3, 1000)`).
 _APART = 512
 
@@ -97,6 +101,7 @@ class DescriptorGauge:
         self._clock = clock
         self._room = 0
         self._again_at = float("-inf")
+        self._machine_is_full = False  # a descriptor was refused although this process may have more
 
     def take(self, count: int) -> bool:
         """Whether there is room for this many more; if so, they count as taken."""
@@ -116,10 +121,13 @@ class DescriptorGauge:
             if error.errno in (errno.EMFILE, errno.ENFILE):  # not even one to count them with
                 self.used = self.limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
                 self._room = 0
+                self._machine_is_full = error.errno == errno.ENFILE
             else:
                 self._room = 1 << 30  # the process is gone: there is nothing to watch
             return
-        self._room = self.limit - min(_MARGIN_MAX, self.limit // 8) - self.used
+        margin = min(_MARGIN_MAX, self.limit // 8)
+        self._room = self.limit - margin - self.used
+        self._machine_is_full = self._room > margin
 
     def used_up(self) -> None:
         """A descriptor was refused though there seemed to be room: look again before the next."""
@@ -127,6 +135,11 @@ class DescriptorGauge:
 
     def text(self, whose: str) -> str:
         """What people read when there is no room."""
+        if self._machine_is_full:
+            return (
+                f"{MACHINE_IS_FULL}: {whose} (pid {self.pid}) has {self.used} of the {self.limit} that it may have. "
+                "New actors and workers wait until some files are closed."
+            )
         return (
             f"{whose} (pid {self.pid}) has {self.used} of the {self.limit} file descriptors that it may have: new "
             "actors and workers wait until some end. Keep fewer actors alive at a time, close files, or raise the hard "
