@@ -72,3 +72,30 @@ def test_a_task_sees_such_a_variable_as_its_program_set_it() -> None:
         """
     )
     assert done.stdout == "/nonexistent\n", done.stderr
+
+
+def test_a_program_that_blocks_all_signals_hears_of_the_end_of_a_worker() -> None:
+    done = run(
+        "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n",
+        "ray.init(num_cpus=1)\n",
+        DEFINE,
+        """
+        import os
+        try:
+            ray.get(ray.remote(max_retries=0)(os._exit).remote(3), timeout=120)
+        except ray.exceptions.WorkerCrashedError as error:
+            print(error.exit_code)
+        """,
+        ASK,
+    )
+    assert done.stdout == "3\n[7, 8]\n", done.stderr
+
+
+def test_a_program_may_have_no_arguments() -> None:
+    done = run("import sys; del sys.argv\n", "ray.init(num_cpus=1)\n", DEFINE, ASK)
+    assert done.stdout == "[7, 8]\n", done.stderr
+
+
+def test_a_program_that_patched_the_library_is_told_by_init() -> None:
+    done = run("import select; del select.epoll\n", "ray.init(num_cpus=1)\n")
+    assert "sundog.exceptions.RaySystemError: sundog needs select.epoll" in done.stderr, done.stderr

@@ -282,3 +282,27 @@ def test_a_watched_descriptor_that_was_closed_is_missed(process: Process) -> Non
     process.reactor.remove(read)
     assert process.reactor.has_descriptors()
     os.close(write)
+
+
+def test_the_background_thread_reads_on_when_memory_was_used_up_for_a_moment(
+    process: Process, capfd: pytest.CaptureFixture[str]
+) -> None:
+    read, write = os.pipe()
+    refusals = [MemoryError(), MemoryError()]
+    heard = threading.Event()
+
+    def hear() -> None:
+        if refusals:
+            raise refusals.pop()
+        os.read(read, 1)
+        heard.set()
+
+    process.reactor.add(read, hear)
+    process.reactor.start()
+    os.write(write, b"x")
+    assert heard.wait(60)
+    assert capfd.readouterr().err == ""
+    with process.lock:
+        process.reactor.remove(read)
+    os.close(read)
+    os.close(write)

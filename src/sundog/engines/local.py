@@ -456,6 +456,7 @@ def join(info: sessions.SessionInfo, config: Config, job: JobSpec, *, log_to_dri
         RuntimeError: this program runs on another Python, or on another sundog.
     """
     raise_limit()
+    obstacles.check_polling()
     early.occupy_standard()
     connection = sessions.connect(info)
     process_id = random_id()
@@ -498,7 +499,9 @@ def _introduce(
             pid=os.getpid(),
             job_id=job_id,
             job=job,
-            entrypoint=" ".join(sys.argv),
+            entrypoint=" ".join(
+                map(str, getattr(sys, "argv", ()))
+            ),  # a program with Python inside may have none
             log_to_driver=log_to_driver,
             versions=versions.own() if joins else None,
             preload=isolation.preloadable("numpy"),

@@ -273,53 +273,65 @@ class Reactor:
     def _run(self) -> None:
         while not self.closed:
             try:
-                if self.stander is not None:
-                    found = self.bg.poll(_WATCH_S)
-                else:
-                    found = self.bg.poll(self._next_look_s() if self.ticking else self._doze_s())
-            except (OSError, ValueError):
-                self.is_robbed()
-                return
-            self.dormant = False
-            # Only if the kernel says that it is readable: the number may lead to a file of the program's by now.
-            if (self._nudge, _IN) in found:
-                with contextlib.suppress(OSError):
-                    os.eventfd_read(self._nudge)
-            self._look()
-            is_asked = self._gathering
-            if is_asked:
-                # Reading now would take the interpreter lock from a thread that is submitting more tasks.
-                self._gathering = False
-                with contextlib.suppress(OSError, ValueError):
-                    self.bg.poll(_GATHER_S)
-            # While another thread submits tasks and reads the replies in passing, this thread would only take
-            # the interpreter lock and the owner's lock from it, once for each system call. But timers are
-            # this thread's work.
-            # longer each time: every check takes the interpreter lock from the submitting thread
-            nap = _NAP_S
-            while nap < _NAP_MAX_S:
-                if _perf() - self._glanced_s > _GLANCED_S or self.awaited() or self.closed:
-                    break
-                time.sleep(nap)
-                nap *= 2
-            with self.lock:
-                if self.closed:
+                if not self._turn():
                     return
-                if self.leader:
-                    continue
-                if self.stander is not None and not self._watch() and not is_asked:
-                    continue
+            except MemoryError:
+                # The program has used up its memory, perhaps for a moment: what was not read is still in its socket.
+                time.sleep(_NAP_MAX_S)
+
+    def _turn(self) -> bool:
+        """Sleep until there is something, and read it; False if nothing can be read any more."""
+        try:
+            if self.stander is not None:
+                found = self.bg.poll(_WATCH_S)
+            else:
+                found = self.bg.poll(self._next_look_s() if self.ticking else self._doze_s())
+        except (OSError, ValueError):
+            self.is_robbed()
+            return False
+        self.dormant = False
+        # Only if the kernel says that it is readable: the number may lead to a file of the program's by now.
+        if (self._nudge, _IN) in found:
+            with contextlib.suppress(OSError):
+                os.eventfd_read(self._nudge)
+        self._look()
+        is_asked = self._gathering
+        if is_asked:
+            # Reading now would take the interpreter lock from a thread that is submitting more tasks.
+            self._gathering = False
+            with contextlib.suppress(OSError, ValueError):
+                self.bg.poll(_GATHER_S)
+        # While another thread submits tasks and reads the replies in passing, this thread would only take
+        # the interpreter lock and the owner's lock from it, once for each system call. But timers are
+        # this thread's work.
+        # longer each time: every check takes the interpreter lock from the submitting thread
+        nap = _NAP_S
+        while nap < _NAP_MAX_S:
+            if _perf() - self._glanced_s > _GLANCED_S or self.awaited() or self.closed:
+                break
+            time.sleep(nap)
+            nap *= 2
+        with self.lock:
+            if self.closed:
+                return False
+            if self.leader:
+                return True
+            if self.stander is not None and not self._watch() and not is_asked:
+                return True
+            try:
+                self.pump()
+                self._maybe_tick()
+            except MemoryError:
+                raise
+            except Exception as error:
+                # A defect of sundog must not end this thread: every waiting thread would wait for ever.
                 try:
-                    self.pump()
-                    self._maybe_tick()
-                except Exception as error:
-                    # A defect of sundog must not end this thread: every waiting thread would wait for ever.
-                    try:
-                        import traceback
-                    except (OSError, ImportError):  # no descriptor is free
-                        print(f"a defect: {error!r}", file=sys.stderr)
-                    else:
-                        traceback.print_exc()
+                    import traceback
+                except (OSError, ImportError):  # no descriptor is free
+                    print(f"a defect: {error!r}", file=sys.stderr)
+                else:
+                    traceback.print_exc()
+        return True
 
     def _next_look_s(self) -> float:
         """When the background thread ticks: a leader does so by itself, and may have lent its core to a worker."""
