@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -167,3 +168,18 @@ def test_one_finder_of_last_resort_is_enough(monkeypatch: pytest.MonkeyPatch) ->
     isolation.stand_by()
     assert sum(isinstance(finder, isolation.LastResort) for finder in sys.meta_path) == 1
     assert isinstance(sys.meta_path[-1], isolation.LastResort)
+
+
+def test_modules_that_are_out_of_reach_are_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finder = isolation.LastResort(sys.path)
+    assert finder.find_spec("sundog.not_there", ["/"]) is None, "it is simply not there"
+    assert finder.find_spec("msilib") is None, "this system has none"
+    monkeypatch.setattr(isolation, "_source", lambda: str(tmp_path / "gone"))
+    with pytest.raises(ModuleNotFoundError, match=r"cannot read .*gone any more.*os\.chroot"):
+        finder.find_spec("sundog.api", ["/"])
+    monkeypatch.setattr(os, "__file__", str(tmp_path / "gone" / "os.py"))
+    finder.library = [str(tmp_path / "gone")]
+    with pytest.raises(ModuleNotFoundError, match="The module colorsys cannot be loaded"):
+        finder.find_spec("colorsys")

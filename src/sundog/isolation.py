@@ -88,8 +88,14 @@ class LastResort:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Where a module is that no other finder knows; None for modules inside packages, and for those of others."""
+        """Where a module is that no other finder knows; None for modules inside packages, and for those of others.
+
+        Raises:
+            ModuleNotFoundError: sundog's own files, or the library's, are out of reach.
+        """
         if path is not None:
+            if name.startswith("sundog."):
+                _check_reach(_source(), name)
             return None
         if name in sys.stdlib_module_names:
             places = self.library
@@ -99,7 +105,22 @@ class LastResort:
             return None
         finder = sys.modules["_frozen_importlib_external"]
         found: ModuleSpec | None = finder.PathFinder.find_spec(name, places)
+        if found is None:
+            _check_reach(
+                places[0] if name not in sys.stdlib_module_names else os.path.dirname(os.__file__), name
+            )
         return found
+
+
+def _check_reach(folder: str, name: str) -> None:
+    """Raises: ModuleNotFoundError: the folder, or the zip file, in which a module should be cannot be read."""
+    if not os.access(folder, os.R_OK, effective_ids=True):
+        raise ModuleNotFoundError(
+            f"The module {name} cannot be loaded: this process cannot read {folder} any more. It was removed or "
+            "updated, or the program has changed its user or its root folder (os.setuid, os.chroot): do so before "
+            "sundog is imported, with a Python that can still be read then.",
+            name=name,
+        )
 
 
 def _is_of_library(entry: str) -> bool:

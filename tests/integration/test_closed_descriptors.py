@@ -107,6 +107,46 @@ def test_threads_that_wait_for_results_are_told(tmp_path: Path) -> None:
     assert lines == ["told told"]
 
 
+def test_futures_and_generators_are_told(tmp_path: Path) -> None:
+    lines = run(
+        tmp_path,
+        """
+        @ray.remote(num_returns="streaming")
+        def count():
+            yield 1
+            threading.Event().wait()
+
+        items, future = count.options(num_cpus=0).remote(), sleep.remote().future()
+        print(ray.get(next(items)))
+        os.closerange(3, 1000)
+        print(told(future.result, 120), told(next, items))
+        """,
+    )
+    assert lines == ["1", "told told"]
+
+
+def test_a_program_that_joined_a_session_leaves_it_and_joins_again(tmp_path: Path) -> None:
+    lines = run(
+        tmp_path,
+        """
+        from sundog.engines import sessions
+        ray.shutdown()
+        info = sessions.start_head(num_cpus=1)
+        ray.init(address=info.address)
+        print(ray.get(seven.remote()))
+        os.closerange(3, 1000)
+        print(told(lambda: ray.get(seven.remote())))
+        ray.shutdown()
+        ray.init(address=info.address)
+        print(ray.get(seven.remote()))
+        ray.shutdown()
+        sessions.stop_session(info)
+        ray.init(num_cpus=1)
+        """,
+    )
+    assert lines == ["7", "told", "7"]
+
+
 def test_what_the_program_opens_under_the_same_numbers_is_neither_written_nor_closed(tmp_path: Path) -> None:
     lines = run(
         tmp_path,

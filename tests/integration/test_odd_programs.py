@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -99,3 +100,10 @@ def test_a_program_may_have_no_arguments() -> None:
 def test_a_program_that_patched_the_library_is_told_by_init() -> None:
     done = run("import select; del select.epoll\n", "ray.init(num_cpus=1)\n")
     assert "sundog.exceptions.RaySystemError: sundog needs select.epoll" in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its root folder")
+def test_a_program_that_changes_its_root_folder_is_told_why_modules_are_missing(tmp_path: Path) -> None:
+    done = run("ray.init(num_cpus=1)\n", DEFINE, f"import os; os.chroot({str(tmp_path)!r})\n", ASK)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: The module sundog.") and "os.chroot" in last, done.stderr
