@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -140,3 +141,45 @@ def test_a_program_whose_workers_need_the_pickler_is_told_by_its_text(
     assert isolation.main_needs_pickler(b".remote") is expected
     script.unlink()
     assert isolation.main_needs_pickler(b".remote") is False
+
+
+def test_variables_that_move_the_library_are_kept_only_if_this_interpreter_has_it_there() -> None:
+    right = {"PYTHONHOME": f"{sys.base_prefix}:{sys.base_exec_prefix}", "PYTHONPLATLIBDIR": sys.platlibdir}
+    assert isolation.hide(right) == right
+    wrong = {"PYTHONHOME": "/nonexistent", "PYTHONPLATLIBDIR": "nonexistent"}
+    hidden = isolation.hide(wrong)
+    assert not set(hidden) & set(wrong)
+    changes = isolation.unhide(hidden)
+    assert {name: value for name, value in changes.items() if value is not None} == wrong
+
+
+def test_the_library_and_packages_of_ours_are_found_without_an_import_path() -> None:
+    finder = isolation.LastResort([*sys.path, None, b"/"])
+    for name in ("colorsys", "_socket", "cloudpickle", "sundog"):
+        spec = finder.find_spec(name)
+        assert spec is not None and spec.origin, name
+    assert finder.find_spec("pytest") is None, "the program's own packages are not found"
+    assert finder.find_spec("json.decoder", ["/"]) is None
+
+
+def test_one_finder_of_last_resort_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    isolation.stand_by()
+    isolation.stand_by()
+    assert sum(isinstance(finder, isolation.LastResort) for finder in sys.meta_path) == 1
+    assert isinstance(sys.meta_path[-1], isolation.LastResort)
+
+
+def test_modules_that_are_out_of_reach_are_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finder = isolation.LastResort(sys.path)
+    assert finder.find_spec("sundog.not_there", ["/"]) is None, "it is simply not there"
+    assert finder.find_spec("msilib") is None, "this system has none"
+    monkeypatch.setattr(isolation, "_source", lambda: str(tmp_path / "gone"))
+    with pytest.raises(ModuleNotFoundError, match=r"cannot read .*gone any more.*os\.chroot"):
+        finder.find_spec("sundog.api", ["/"])
+    monkeypatch.setattr(os, "__file__", str(tmp_path / "gone" / "os.py"))
+    finder.library = [str(tmp_path / "gone")]
+    with pytest.raises(ModuleNotFoundError, match="The module colorsys cannot be loaded"):
+        finder.find_spec("colorsys")

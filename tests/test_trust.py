@@ -216,6 +216,16 @@ def test_a_new_file_never_goes_where_a_planted_link_leads(tmp_path: Path) -> Non
     assert (tmp_path / "file").read_text() == "new" and not (tmp_path / "file").is_symlink()
 
 
+def test_a_new_file_leaves_a_file_whose_second_name_was_planted_as_it_is(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("x")
+    precious.chmod(0o640)
+    os.link(precious, tmp_path / "new")
+    os.close(trust.create_file(str(tmp_path / "new")))
+    assert precious.read_text() == "x" and mode(precious) == 0o640
+    assert (tmp_path / "new").stat().st_size == 0 and mode(tmp_path / "new") == 0o600
+
+
 def test_a_log_that_is_there_is_continued_and_a_new_one_cannot_be_written_by_others(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with umask(0):
@@ -322,6 +332,17 @@ def test_a_folder_goes_with_all_that_is_in_it_and_links_go_alone(tmp_path: Path)
     assert (precious / "a" / "b" / "file").read_text() == "x" and (precious / "a" / "file").exists()
     assert trust.remove(str(victim)), "what is not there is gone"
     assert trust.remove(str(victim / "below"))
+
+
+def test_of_a_file_with_a_second_name_elsewhere_only_the_name_in_the_folder_goes(tmp_path: Path) -> None:
+    precious, victim = tmp_path / "precious", tmp_path / "victim"
+    tree(victim)
+    precious.write_text("x")
+    precious.chmod(0o640)
+    os.link(precious, victim / "a" / "planted")
+    os.link(precious, victim / "lock")
+    assert trust.remove(str(victim), last=("lock",))
+    assert precious.read_text() == "x" and mode(precious) == 0o640
 
 
 def test_what_says_that_a_folder_is_to_go_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

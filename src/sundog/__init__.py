@@ -16,6 +16,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from sundog.isolation import stand_by as _stand_by
+
 # Type checkers take this name for typing's own; importing typing here would slow down every start.
 TYPE_CHECKING = False
 
@@ -180,6 +182,7 @@ class _Init:
 
 
 _init = _Init()
+_stand_by()
 
 
 class _MissingName(AttributeError):

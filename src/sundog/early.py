@@ -179,6 +179,7 @@ def _start(extra: Mapping[str, str] | None = None) -> NodeProgram:
                 (os.POSIX_SPAWN_DUP2, high, SOCKET_FD),
             ],
             setsid=True,
+            setsigmask=(),  # a program may block signals; the zygote must hear of the end of its workers
         )
     except BaseException:
         ours.close()

@@ -37,6 +37,7 @@ from operator import sub
 from struct import Struct
 
 from sundog.event_names import note_line, read_functions, read_names
+from sundog.file_maps import FileMap
 from sundog.no_ring import EVENT_BYTES as EVENT_BYTES
 from sundog.no_ring import HEADER_BYTES as HEADER_BYTES
 from sundog.no_ring import NoRing as NoRing
@@ -193,7 +194,7 @@ class Ring:
                 if old:
                     self.map.resize(size)  # in place: every user of the map sees the new length
                 else:
-                    map_ = mmap.mmap(fd, size)
+                    map_ = FileMap(fd, size)
                     if hasattr(self, "map"):
                         map_[:HEADER_BYTES] = self.map[:HEADER_BYTES]
                     self._use(map_)

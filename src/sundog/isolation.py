@@ -31,6 +31,9 @@ PACKAGES = ("cloudpickle", "psutil", "setproctitle", "threadpoolctl")
 # Variables that make the interpreter import from a folder of the user at its start, or write to the terminal.
 # They are restored before a worker is forked.
 _HIDDEN = ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONVERBOSE", "PYTHONPROFILEIMPORTTIME")
+# Variables that say where the library is. If the program has changed one since its own start, the interpreter would not
+# find the library.
+_PLACES = ("PYTHONHOME", "PYTHONPLATLIBDIR")
 _HIDING_PREFIX = "_SUNDOG_KEPT_"
 # -X options that change what the user's code does. The others print, or slow down code that is not the
 # user's.
@@ -69,17 +72,82 @@ class Ours:
         return found
 
 
+class LastResort:
+    """Finds the library, and packages of ours, should the program empty `sys.path`. The last on `sys.meta_path`."""
+
+    def __init__(self, path: Sequence[object]) -> None:
+        library = sys._stdlib_dir or os.path.dirname(os.__file__)  # type: ignore[attr-defined]
+        entries = [entry for entry in path if isinstance(entry, str)]
+        self.library = list(
+            dict.fromkeys(
+                [*(each for each in entries if _is_of_library(each)), library, f"{library}/lib-dynload"]
+            )
+        )
+        self.installed = [entry for entry in entries if os.path.basename(entry) in SITE_FOLDERS]
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Where a module is that no other finder knows; None for modules inside packages, and for those of others.
+
+        Raises:
+            ModuleNotFoundError: sundog's own files, or the library's, are out of reach.
+        """
+        if path is not None:
+            if name.startswith("sundog."):
+                _check_reach(_source(), name)
+            return None
+        if name in sys.stdlib_module_names:
+            places = self.library
+        elif name in PACKAGES or name == "sundog":
+            places = [_source(), *self.installed]
+        else:
+            return None
+        finder = sys.modules["_frozen_importlib_external"]
+        found: ModuleSpec | None = finder.PathFinder.find_spec(name, places)
+        if found is None:
+            _check_reach(
+                places[0] if name not in sys.stdlib_module_names else os.path.dirname(os.__file__), name
+            )
+        return found
+
+
+def _check_reach(folder: str, name: str) -> None:
+    """Raises: ModuleNotFoundError: the folder, or the zip file, in which a module should be cannot be read."""
+    if not os.access(folder, os.R_OK, effective_ids=True):
+        raise ModuleNotFoundError(
+            f"The module {name} cannot be loaded: this process cannot read {folder} any more. It was removed or "
+            "updated, or the program has changed its user or its root folder (os.setuid, os.chroot): do so before "
+            "sundog is imported, with a Python that can still be read then.",
+            name=name,
+        )
+
+
+def _is_of_library(entry: str) -> bool:
+    library = sys._stdlib_dir  # type: ignore[attr-defined]
+    return entry == library or entry.endswith(("/lib-dynload", _library_zip()))
+
+
+def _library_zip() -> str:
+    return f"/python{sys.version_info[0]}{sys.version_info[1]}.zip"
+
+
+def stand_by() -> None:
+    """From now on this process finds what sundog imports late, whatever the program does to `sys.path`."""
+    if not any(isinstance(finder, LastResort) for finder in sys.meta_path):
+        sys.meta_path.append(LastResort(sys.path))
+
+
 # ---------------------------------------------------------------------- the command line
 def command(call: str) -> list[str]:
     """The command that runs `call`, such as "sundog.node.launch.main()", in an interpreter like this one, isolated."""
     module, _, function = call.partition("(")[0].rpartition(".")
     source = _source()
-    library_zip = f"/python{sys.version_info[0]}{sys.version_info[1]}.zip"
     prelude = (
         # With the garbage collector off during imports, which create almost no garbage.
         "import gc, sys; gc.disable(); library = sys._stdlib_dir; "
         "sys.path[:] = [each for each in sys.path if not library or each == library "
-        f"or each.endswith(('/lib-dynload', {library_zip!r}))] + [{source!r}]; "
+        f"or each.endswith(('/lib-dynload', {_library_zip()!r}))] + [{source!r}]; "
         f"from sundog.isolation import isolate; isolate({source!r}, {_places()!r}); "
         f"from {module} import {function}; {function}({call.partition('(')[2]}"
     )
@@ -121,6 +189,10 @@ def _places() -> list[str]:
             return list(finder.places[PACKAGES[0]])
     entries = [entry for entry in sys.path if isinstance(entry, str) and os.path.isabs(entry)]
     installed = [entry for entry in entries if os.path.basename(entry) in SITE_FOLDERS]
+    if not installed:  # the program may have emptied its path
+        installed = [
+            each for finder in sys.meta_path if isinstance(finder, LastResort) for each in finder.installed
+        ]
     others = [entry for entry in entries if sys.flags.safe_path or entry != sys.path[0]]
     return list(dict.fromkeys([_source(), *installed, *others]))
 
@@ -128,13 +200,23 @@ def _places() -> list[str]:
 # ---------------------------------------------------------------------- the environment
 def hide(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment to start an isolated interpreter with: some variables are kept under another name."""
-    return {_HIDING_PREFIX + name if name in _HIDDEN else name: value for name, value in environ.items()}
+    return {
+        _HIDING_PREFIX + name if _is_hidden(name, value) else name: value for name, value in environ.items()
+    }
+
+
+def _is_hidden(name: str, value: str) -> bool:
+    if name == "PYTHONHOME":
+        return value.partition(":")[0] != sys.base_prefix
+    if name == "PYTHONPLATLIBDIR":
+        return value != sys.platlibdir
+    return name in _HIDDEN
 
 
 def unhide(environ: Mapping[str, str]) -> dict[str, str | None]:
     """What to change in such an environment so that it is the user's again."""
     changes: dict[str, str | None] = {}
-    for name in _HIDDEN:
+    for name in (*_HIDDEN, *_PLACES):
         kept = environ.get(_HIDING_PREFIX + name)
         if kept is not None:
             changes[name] = kept

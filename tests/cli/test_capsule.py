@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,3 +120,19 @@ def test_an_exported_capsule_is_for_its_owner_alone(folder: Path, sundog: Run, t
     assert file.stat().st_mode & 0o777 == 0o600
     done = sundog("capsule", "export", header.task_id, str(tmp_path / "none" / "x"))
     assert "cannot be written: No such file or directory." in done.output
+
+
+def test_an_exported_capsule_is_not_written_into_what_lay_under_its_name(
+    folder: Path, sundog: Run, tmp_path: Path
+) -> None:
+    header = put(folder, 1)
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    names = [tmp_path / "second-name", tmp_path / "link"]
+    os.link(precious, names[0])
+    names[1].symlink_to(precious)
+    for name in names:
+        assert sundog("capsule", "export", header.task_id, str(name)).exit_code == 0
+        assert not name.is_symlink() and name.stat().st_size > 4
+    assert precious.read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir() if ".part" in path.name) == []

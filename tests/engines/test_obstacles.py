@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import select
 import sys
 
 import pytest
@@ -26,6 +27,7 @@ def error(number: int, path: str | None = None) -> OSError:
     ("cause", "words"),
     [
         (error(errno.EMFILE), ["file descriptors", "ulimit -n"]),
+        (error(errno.ENFILE), ["The machine has used up its open files", "sysctl fs.file-max"]),
         (error(errno.EAGAIN), ["ulimit -u"]),
         (RuntimeError("can't start new thread"), ["can't start new thread", "ulimit -u"]),
         (error(errno.ENOSPC, "/full/session"), ["/full/session", "df -h", "_temp_dir"]),
@@ -120,3 +122,18 @@ def test_failures_in_a_row_are_counted_and_an_old_one_is_forgotten() -> None:
         assert process.kill_reason == "it could not start: no thread" and not process.intended
     assert node.delays == [1, 2, 3, 1] and len(node.lines) == 4
     assert FIRST_BACKOFF_S < LAST_BACKOFF_S
+
+
+@pytest.mark.parametrize("name", ["epoll", "poll"])
+def test_a_program_that_took_away_what_waits_for_sockets_is_told_so(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(select, name)
+    with pytest.raises(RaySystemError, match=r"gevent\.monkey\.patch_all\(select=False"):
+        obstacles.check()
+
+
+def test_a_python_that_cannot_be_run_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    told = str(obstacles.explained(error(errno.ENOENT, "/nonexistent/python")))
+    assert "sys.executable" in told and "/nonexistent/python" in told and "No such file" in told

@@ -139,6 +139,39 @@ def test_the_kernels_kill_for_memory_is_an_out_of_memory_error(cgroup: Path, lea
         assert str(cgroup / "memory.oom_control") in line
 
 
+def test_the_kernels_kill_in_a_group_of_a_tasks_own_is_an_out_of_memory_error(
+    ray_session: Start, cgroup: Path
+) -> None:
+    ray = ray_session(num_cpus=1, _system_config={"memory_monitor_refresh_ms": 0})
+
+    @ray.remote
+    class Eater:
+        def join(self) -> None:
+            (cgroup / "cgroup.procs").write_text(str(os.getpid()))
+
+        def eat(self) -> int:
+            return len(bytearray(2 * _LIMIT))
+
+    texts: list[str] = []
+
+    def is_told() -> bool:
+        """Whether the caller is told of the kill. The node has to have looked at the actor's group before."""
+        eater = Eater.remote()
+        ray.get(eater.join.remote())
+        time.sleep(1.0)  # no event tells that the node has looked, so this is tried again if it was too short
+        try:
+            ray.get(eater.eat.remote())
+        except ray.exceptions.OutOfMemoryError as error:
+            texts.append(str(error))
+        except ray.exceptions.ActorDiedError as error:
+            assert "It may have been this one, in a control group of its own" in str(error)
+        return bool(texts)
+
+    await_true(is_told, "a kill after a look of the node")
+    assert "the kernel killed it because memory ran out within a limit of 268.4 MB" in texts[-1]
+    assert str(cgroup / "memory.oom_control") in texts[-1]
+
+
 def test_a_timeout_says_what_the_object_waits_for(ray_session: Start, tmp_path: Path) -> None:
     ray = ray_session(num_cpus=1)
 

@@ -6,6 +6,7 @@ another user id, so these tests need root and are skipped without it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import sundog
+from sundog import trust
 from sundog.config import Config
 from sundog.engines import sessions
 from sundog.node.sessions import publish
@@ -128,6 +130,43 @@ def test_a_planted_folder_of_shared_memory_makes_nobody_delete_what_its_links_le
         await_sweep(decoy)
     assert (precious / "below" / "file").exists()
     assert (shared / FAR / "lock").exists() and (shared / "sundog-1-aaaaaaaa").exists()
+
+
+# Whoever may write to the folder above swaps the victim's folder for a link to what the victim wants to keep.
+SWAPPER = """
+    import os, sys
+    folder, precious = sys.argv[1:3]
+    os.chdir(folder)
+    print("begun", flush=True)
+    while True:
+        try:
+            os.rename("session", "moved")
+            os.symlink(precious, "session")
+            os.unlink("session")
+            os.rename("moved", "session")
+        except OSError:
+            for name in ("session", "moved"):
+                try:
+                    os.unlink(name)
+                except OSError:
+                    pass
+    """
+
+
+def test_a_stranger_who_swaps_a_folder_for_a_link_while_it_is_removed_makes_nobody_lose_other_files(
+    shared: Path, precious: Path
+) -> None:
+    shared.chmod(0o777)  # without the sticky bit others may rename what is in it
+    removed = 0
+    with running_as(STRANGER, SWAPPER, str(shared), str(precious)):
+        for number in range(300):
+            made = shared / f"new-{number}"
+            (made / "below").mkdir(parents=True)
+            (made / "below" / "file").touch()
+            with contextlib.suppress(OSError):
+                made.rename(shared / "session")
+            removed += trust.remove(str(shared / "session"))
+    assert removed and (precious / "below" / "file").read_text() == "x"
 
 
 def test_old_sessions_are_removed_only_if_they_are_this_users(shared: Path, precious: Path) -> None:

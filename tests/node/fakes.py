@@ -7,6 +7,7 @@ from typing import Any
 
 from sundog.config import Config
 from sundog.machine import Reading
+from sundog.node.causes import Causes
 
 
 class FakeLoop:
@@ -116,6 +117,7 @@ class FakeWorkers:
     def __init__(self) -> None:
         self.by_pid: dict[int, bytes] = {}
         self.zygote: FakeLine | None = None
+        self.causes = Causes("/nowhere")
 
 
 class FakeNode:

@@ -118,6 +118,17 @@ def test_a_fence_holds_one_process_and_slows_it_down_before_its_limit(
     assert (tmp_path / "cgroup.procs").read_text() == str(PID)  # the worker is let out
 
 
+def test_kills_in_the_group_of_a_capped_worker_are_counted_from_its_start(
+    node: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(node.workers.causes.groups, "look_at", looked.append)
+    files = ("memory.high", "cgroup.procs", "memory.current", "memory.stat")
+    caps = Caps(node, [Cgroup(tmp_path, monkeypatch, files).group()])
+    caps.granted(1, WORKER, 1000)
+    assert looked == [PID]
+
+
 def test_where_no_group_can_be_made_the_node_looks_by_itself(
     node: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

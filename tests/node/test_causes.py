@@ -53,7 +53,7 @@ def worker(tmp_path: Path, **fields: Any) -> Process:
 @pytest.fixture
 def made(tmp_path: Path) -> Causes:
     made = Causes(str(tmp_path))
-    made.oom = OomCounters([str(counter(tmp_path, 3))])
+    made.oom = OomCounters([str(counter(tmp_path, 3))], machine="/nowhere")
     return made
 
 
@@ -180,6 +180,56 @@ def test_the_counter_of_a_cgroup_is_found_in_either_version(
 
 def test_a_machine_without_cgroups_has_the_machines_counter(tmp_path: Path) -> None:
     assert own_counters(str(tmp_path / "none"), str(tmp_path)) == [VMSTAT]
+
+
+# ---------------------------------------------------------------------- groups of workers' own
+def group(folder: Path, name: str, count: int = 0, file: str = "memory.oom_control") -> str:
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    return str(counter(folder / name, count, file))
+
+
+def test_a_kill_in_a_group_of_a_workers_own_explains_that_workers_death_only(tmp_path: Path) -> None:
+    home, own = group(tmp_path, "home"), group(tmp_path, "own")
+    counters = OomCounters([home], machine="/nowhere")
+    counters.watch(own)
+    group(tmp_path, "own", 1)
+    assert counters.claim(1.0, "", {own}) is None, "a worker in the node's group was killed by something else"
+    claimed = counters.claim(1.0, own, {own})
+    assert claimed is not None and claimed["counter"] == own
+    group(tmp_path, "home", 1)
+    assert counters.claim(1.0, own, {own}) is None, "that kill was of another process"
+    assert counters.claim(1.0, "", {own}) is not None
+
+
+def test_a_kill_that_the_groups_around_count_too_is_used_up_in_all(tmp_path: Path) -> None:
+    home, own = group(tmp_path, "home", 0, "memory.events"), group(tmp_path, "home/own", 0, "memory.events")
+    counters = OomCounters([home], machine="/nowhere")
+    counters.watch(own)
+    group(tmp_path, "home", 1, "memory.events")
+    group(tmp_path, "home/own", 1, "memory.events")
+    assert counters.claim(1.0, own, {own}) is not None
+    assert counters.claim(1.0, "", {own}) is None
+
+
+def test_a_movement_of_the_machines_counter_is_told_as_a_hint(tmp_path: Path) -> None:
+    machine = counter(tmp_path, 8, "vmstat")
+    made = Causes(str(tmp_path))
+    made.oom = OomCounters([group(tmp_path, "home")], machine=str(machine))
+    counter(tmp_path, 9, "vmstat")
+    hinted, plain = (made.of(worker(tmp_path), KILLED) for _ in range(2))
+    assert hinted.kind == plain.kind == SIGNAL
+    assert "It may have been this one" in hinted.text() and "went from 8 to 9" in hinted.text()
+    assert "killed a process" not in plain.text()
+
+
+def test_a_known_kill_leaves_no_hint_for_the_next_death(tmp_path: Path) -> None:
+    machine = counter(tmp_path, 8, "vmstat")
+    made = Causes(str(tmp_path))
+    made.oom = OomCounters([group(tmp_path, "home")], machine=str(machine))
+    counter(tmp_path, 9, "vmstat")
+    group(tmp_path, "home", 1)
+    assert made.of(worker(tmp_path), KILLED).kind == KERNEL_OOM
+    assert "killed a process" not in made.of(worker(tmp_path), KILLED).text()
 
 
 # ---------------------------------------------------------------------- last words

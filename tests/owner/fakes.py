@@ -34,6 +34,9 @@ class FakeReactor:
         self.woken = 0
         self.ticking = False
 
+    def is_robbed(self) -> bool:
+        return False
+
     def add(self, fd: int, handler: Callable[[], None]) -> None:
         self.readers[fd] = handler
 

@@ -77,3 +77,14 @@ def test_whether_a_process_handles_the_signal_is_read_from_its_status(tmp_path: 
         status.write_text(text)
         assert not fault_dumps.is_caught(str(status))
     assert not fault_dumps.is_caught(str(tmp_path / "gone"))
+
+
+def test_a_file_of_the_program_that_took_the_number_stays_open(tmp_path: Path) -> None:
+    fault_dumps.listen(str(tmp_path))
+    users = os.open("/dev/null", os.O_RDONLY)
+    number = fault_dumps._fd
+    os.dup2(users, number)
+    fault_dumps.stop()
+    assert not _caught()
+    os.close(number)  # still open
+    os.close(users)

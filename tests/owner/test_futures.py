@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -50,3 +51,14 @@ def test_a_future_that_does_not_come_in_time_is_a_timeout() -> None:
     with pytest.raises(TimeoutError):
         future.result(0.25)
     assert asked == [0.25]
+
+
+def test_a_future_of_a_session_that_has_ended_tells_the_reason_and_no_timeout() -> None:
+    def end(done: Any, key: bytes, timeout: float | None) -> None:
+        owner.closed = RuntimeError("it was shut down")
+        threading.Timer(0.05, future.set_exception, (owner.closed,)).start()  # as the thread for deliveries
+
+    owner = make_owner()
+    future = make_future(owner, end)
+    with pytest.raises(RuntimeError, match="it was shut down"):
+        future.result(60)

@@ -242,3 +242,67 @@ def test_the_background_thread_reads_for_a_loop_that_does_not(process: Process, 
     await_true(lambda: (reactor.stander is loop) is is_needed, "the end of its turn")
     assert loop.epoll is not None
     loop.epoll.close()
+
+
+def test_a_reactor_whose_descriptors_the_program_closed_says_so_and_leaves_other_files_alone() -> None:
+    process = Process()
+    reactor = process.reactor
+    asked: list[bool] = []
+
+    def is_robbed() -> bool:
+        asked.append(True)
+        with process.lock:
+            if reactor.has_descriptors():
+                return False
+            reactor.close()
+        return True
+
+    reactor.is_robbed = is_robbed
+    assert reactor.has_descriptors()
+    nothing = os.open("/dev/null", os.O_RDWR)
+    numbers = list(reactor._marks)
+    for number in numbers:
+        os.dup2(nothing, number)
+    assert not reactor.has_descriptors()
+    assert reactor.lead(lambda: False, None, None) is False
+    assert asked and reactor.closed
+    reactor.release()
+    for number in numbers:
+        os.close(number)  # still open: nothing of the program's was closed
+    for fd in (nothing, process.read, process.write):
+        os.close(fd)
+
+
+def test_a_watched_descriptor_that_was_closed_is_missed(process: Process) -> None:
+    read, write = os.pipe()
+    process.reactor.add(read, lambda: None)
+    assert process.reactor.has_descriptors()
+    os.close(read)
+    assert not process.reactor.has_descriptors()
+    process.reactor.remove(read)
+    assert process.reactor.has_descriptors()
+    os.close(write)
+
+
+def test_the_background_thread_reads_on_when_memory_was_used_up_for_a_moment(
+    process: Process, capfd: pytest.CaptureFixture[str]
+) -> None:
+    read, write = os.pipe()
+    refusals = [MemoryError(), MemoryError()]
+    heard = threading.Event()
+
+    def hear() -> None:
+        if refusals:
+            raise refusals.pop()
+        os.read(read, 1)
+        heard.set()
+
+    process.reactor.add(read, hear)
+    process.reactor.start()
+    os.write(write, b"x")
+    assert heard.wait(60)
+    assert capfd.readouterr().err == ""
+    with process.lock:
+        process.reactor.remove(read)
+    os.close(read)
+    os.close(write)

@@ -205,6 +205,15 @@ def test_what_a_kill_amid_the_removal_leaves_is_swept(tmp_path: Path, shared: in
     assert not root.exists()
 
 
+def test_a_second_name_of_a_file_planted_as_a_lock_is_all_that_a_sweep_removes(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("x")
+    precious.chmod(0o600)
+    os.link(precious, tmp_path / "sundog-1-aaaaaaaa.lock")
+    assert sweep(tmp_path) == []
+    assert precious.read_text() == "x" and os.listdir(tmp_path) == ["precious"]
+
+
 def test_a_folder_without_a_lock_is_not_judged(tmp_path: Path) -> None:
     (tmp_path / "sundog-1-ab").mkdir(mode=0o700)
     (tmp_path / "sundog-1-ab" / "data").write_text("x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import time
 from collections.abc import Iterator
@@ -49,3 +50,13 @@ def test_it_can_be_set_again_and_called_off(alarm: Alarm) -> None:
 def test_closing_twice_closes_once(alarm: Alarm) -> None:
     alarm.close()
     alarm.close()
+
+
+def test_a_file_of_the_program_that_took_the_number_stays_open() -> None:
+    alarm = Alarm()
+    number = alarm.fd
+    users = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(users, number)
+    alarm.close()
+    os.close(number)  # still open
+    os.close(users)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 
 import pytest
 
-from sundog.system.descriptors import DescriptorGauge, raise_limit, read
+from sundog.system.descriptors import DescriptorGauge, apart, is_still, mark_of, raise_limit, read
 from tests.shortages import no_descriptor_free
 
 
@@ -85,3 +86,51 @@ def test_a_process_that_has_not_one_left_to_count_them_with_has_no_room() -> Non
         assert f"{limit} of the {limit} file descriptors" in gauge.text("This program")
     gauge.used_up()
     assert gauge.take(1)
+
+
+def test_a_descriptor_stands_apart_from_the_lowest_free_numbers() -> None:
+    fd = os.open("/dev/null", os.O_RDONLY)
+    mark = mark_of(fd)
+    high = apart(fd)
+    try:
+        assert high >= 512 and is_still(high, mark) and not is_still(fd, mark)
+        assert not os.get_inheritable(high)
+    finally:
+        os.close(high)
+
+
+def test_a_descriptor_keeps_its_number_where_the_limit_is_low(monkeypatch: pytest.MonkeyPatch) -> None:
+    fd = os.open("/dev/null", os.O_RDONLY)
+    monkeypatch.setattr("sundog.system.descriptors._APART", 1 << 30)
+    assert apart(fd) == fd
+    os.close(fd)
+
+
+def test_another_file_under_the_same_number_is_not_the_same() -> None:
+    read, write = os.pipe()
+    mark = mark_of(read)
+    other = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(other, read)
+    assert not is_still(read, mark)
+    for fd in (read, write, other):
+        os.close(fd)
+    assert not is_still(read, mark)
+
+
+def test_a_machine_whose_open_files_are_used_up_is_told_from_a_process_without_descriptors() -> None:
+    process = Process(20, 1024)
+    assert process.gauge.take(1)
+    process.gauge.used_up()  # the kernel refused one all the same
+    assert "The machine has used up its open files" in process.gauge.text("This program")
+    process.used = 1000
+    process.gauge.used_up()
+    assert "has 1000 of the 1024 file descriptors" in process.gauge.text("This program")
+
+
+def test_a_machine_on_which_not_even_the_descriptors_can_be_counted_is_told_as_such() -> None:
+    def refuse(_pid: int) -> tuple[int, int]:
+        raise OSError(errno.ENFILE, "Too many open files in system")
+
+    gauge = DescriptorGauge(7, refuse)
+    assert not gauge.take(1)
+    assert "sysctl fs.file-max" in gauge.text("This program")

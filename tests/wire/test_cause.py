@@ -51,3 +51,12 @@ def test_a_signal_without_a_name_is_a_number() -> None:
 )
 def test_sizes_are_shown_for_people(size: int, shown: str) -> None:
     assert shown_bytes(size) == shown
+
+
+def test_a_kill_on_the_machine_at_that_time_is_told_as_what_may_be() -> None:
+    facts = {"machine_counter": "/proc/vmstat", "machine_before": 1, "machine_after": 2}
+    text = Cause(signal=signal.SIGKILL, kind=SIGNAL, facts=facts).text()
+    assert text.startswith(
+        "it was ended by SIGKILL, which sundog did not send. At that time the kernel killed"
+    )
+    assert "went from 1 to 2). It may have been this one" in text

@@ -4,6 +4,7 @@ Owns the question before a file of another user is opened, for that runs code. R
 thread.
 """
 
+import contextlib
 import os
 import shutil
 import time
@@ -66,6 +67,23 @@ def list_capsules(session: str | None, limit: int) -> int:
     return exits.OK
 
 
+def _copy(capsule: str, target: str) -> None:
+    """Copy a capsule into a new file, for this user alone, that takes the place of what is there.
+
+    In a shared folder another user may have put something under that name: a file of their own, or a second name of a
+    file of this user's. It is neither written to nor read.
+    """
+    part = f"{target}.{os.getpid()}.part"
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with open(os.open(part, flags, 0o600), "wb") as out, open(capsule, "rb") as source:
+            shutil.copyfileobj(source, out)
+        os.replace(part, target)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+
+
 @command.command("export")
 @click.argument("task", metavar="ID|FUNCTION")
 @click.argument("file", type=click.Path(dir_okay=False))
@@ -79,9 +97,7 @@ def export(task: str, file: str, session: str | None) -> int:
         raise exits.CommandError(f"there is no capsule of {task}. See: sundog capsule list")
     path, header = found
     try:
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            with open(path, "rb") as capsule:
-                shutil.copyfileobj(capsule, out)
+        _copy(path, file)
     except OSError as error:
         raise exits.CommandError(f"{file} cannot be written: {error.strerror}.") from None
     click.echo(f"{file}: {printable(header.name)}, {os.path.getsize(file) / 1024:.0f} KiB.")

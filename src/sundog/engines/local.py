@@ -32,7 +32,7 @@ from sundog.job_spec import JobSpec
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.options import TaskOptions
-from sundog.owner import assemble, context, failures, fault_dumps, interrupts, timeouts
+from sundog.owner import assemble, context, failures, fault_dumps, interrupts, robbed, timeouts
 from sundog.owner.core import Owner
 from sundog.owner.rows import Fn
 from sundog.plain import as_dict, replaced
@@ -75,6 +75,7 @@ _POLL_MS, _SLICE_MS = 5, 500
 _PYTHON_SWITCH_S = 0.005
 _SWITCH_S = 0.001
 _GOODBYE_S = 2.0
+_LOOK_S = 5.0  # arbitrary: how often a driver that does nothing looks whether its descriptors are still there
 _SLICES = 20
 _STARVED_S = 30.0  # arbitrary: how long a node that gets no processor time may take to answer the goodbye
 
@@ -209,6 +210,7 @@ class LocalEngine:
                 skip=config.dedup_logs_skip_regex,
             )
         owner.control.on_lost = self._node_lost
+        owner.reactor.is_robbed, owner.reactor.idle_look_s = self._is_robbed, _LOOK_S
         engines.when_main_thread_comes(self._guard_handlers)
         if sys.excepthook is sys.__excepthook__ and not owner.config.full_tracebacks:
             sys.excepthook = _show_folded
@@ -235,6 +237,15 @@ class LocalEngine:
         assemble.dismantle(self.owner, error)
         sessions.bury(context.facts.session)
 
+    def _is_robbed(self) -> bool:
+        """Whether the program has closed descriptors of sundog's; if so, the session ends here."""
+        with self.owner.lock:
+            if self.owner.closed is not None or self.owner.reactor.has_descriptors():
+                return False
+            assemble.dismantle(self.owner, robbed.error())
+        fault_dumps.stop()
+        return True
+
     # ------------------------------------------------------------------ the end
     def _at_exit(self) -> None:
         if os.getpid() == self._pid and engines.current() is self:
@@ -253,12 +264,16 @@ class LocalEngine:
         if self._switched and sys.getswitchinterval() == _SWITCH_S:
             sys.setswitchinterval(_PYTHON_SWITCH_S)
         atexit.unregister(self._at_exit)
+        self._is_robbed()
         already = owner.closed is not None
         if not already:
             failures.note_unfinished(owner)
             if self.is_driver:
                 self.note_use()
             self._say_goodbye()
+        elif robbed.is_ours(owner.node.sock):
+            with contextlib.suppress(OSError):
+                owner.node.sock.shutdown(socket.SHUT_WR)  # the node is waited for before the socket is closed
         assemble.dismantle(
             owner,
             RaySystemError(
@@ -441,6 +456,7 @@ def join(info: sessions.SessionInfo, config: Config, job: JobSpec, *, log_to_dri
         RuntimeError: this program runs on another Python, or on another sundog.
     """
     raise_limit()
+    obstacles.check_polling()
     early.occupy_standard()
     connection = sessions.connect(info)
     process_id = random_id()
@@ -483,7 +499,9 @@ def _introduce(
             pid=os.getpid(),
             job_id=job_id,
             job=job,
-            entrypoint=" ".join(sys.argv),
+            entrypoint=" ".join(
+                map(str, getattr(sys, "argv", ()))
+            ),  # a program with Python inside may have none
             log_to_driver=log_to_driver,
             versions=versions.own() if joins else None,
             preload=isolation.preloadable("numpy"),

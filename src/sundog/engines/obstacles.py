@@ -11,10 +11,12 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import select
 import sys
 
 from sundog.exceptions import RaySystemError
 from sundog.printable import printable
+from sundog.system.descriptors import MACHINE_IS_FULL
 
 # A driver with one worker has about 25 file descriptors, and so has its node. Each worker adds some to both.
 FEWEST_DESCRIPTORS = 48
@@ -48,6 +50,7 @@ def check() -> None:
             "sundog cannot start its processes: this program does not know where its Python is (sys.executable is "
             "empty), as some programs that have Python inside. Set sys.executable to this Python before init()."
         )
+    check_polling()
     if not os.path.exists(_PROC):
         raise RaySystemError(
             "sundog needs the file system /proc, which is not mounted here: it reads there what its processes use. "
@@ -57,6 +60,20 @@ def check() -> None:
         raise RaySystemError(
             f"sundog needs {_NULL}, which is not there: its processes read from it and write to it. In a container or "
             f"chroot, make it before the program starts: mknod -m 666 {_NULL} c 1 3"
+        )
+
+
+def check_polling() -> None:
+    """Look whether this program can wait for sockets.
+
+    Raises:
+        RaySystemError: it has replaced what waits for them.
+    """
+    if not callable(getattr(select, "epoll", None)) or not callable(getattr(select, "poll", None)):
+        raise RaySystemError(
+            "sundog needs select.epoll and select.poll, which this program has taken away, as gevent and eventlet do "
+            "when they patch the standard library. Leave out their patch of select and threads in this program: "
+            "gevent.monkey.patch_all(select=False, thread=False), eventlet.monkey_patch(select=False, thread=False)."
         )
 
 
@@ -70,9 +87,16 @@ def explained(error: OSError | RuntimeError, shm_dir: str = "") -> RaySystemErro
 
     if not isinstance(error, OSError):
         return RaySystemError(f"A session cannot be started: {error}. {process_limit.text()}")
+    if error.errno == errno.ENFILE:
+        return RaySystemError(f"A session cannot be started. {MACHINE_IS_FULL}.")
     if error.errno in NO_DESCRIPTOR:
         return RaySystemError(_few_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
     why = error.strerror or str(error)
+    if error.filename == sys.executable:
+        return RaySystemError(
+            f"sundog cannot start its processes: this program takes {printable(sys.executable)} for its Python "
+            f"(sys.executable), which cannot be run: {why}. Set sys.executable to this Python before init()."
+        )
     if error.errno == errno.EAGAIN:
         return RaySystemError(f"The node cannot be started: {why}. {process_limit.text()}")
     setting = "init(_temp_dir=…), sundog start --temp-dir, or SUNDOG_temp_dir"

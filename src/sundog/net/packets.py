@@ -26,6 +26,7 @@ from sundog.early import SNDBUF_BYTES
 from sundog.early import make_pair as make_pair
 from sundog.net import sockets as socket
 from sundog.net.spare import NO_DESCRIPTOR, spare
+from sundog.system.descriptors import apart
 
 # The kernel caps SO_SNDBUF at net.core.wmem_max (208 KiB unless raised) and doubles what it grants; a
 # packet must fit the buffer whole.
@@ -191,6 +192,10 @@ class Connection:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SNDBUF_BYTES)
         self.sock = sock
         self._shm_root = shm_root
+
+    def stand_apart(self) -> None:
+        """Take a number that files of the program do not get, should the program close this socket."""
+        self.sock = socket.socket(fileno=apart(self.sock.detach()))
 
     def fileno(self) -> int:
         """The descriptor, for epoll."""

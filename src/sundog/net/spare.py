@@ -47,6 +47,11 @@ class SpareDescriptor:
             self._wanted = False
             self._give_up()
 
+    def abandon(self) -> None:
+        """The program has closed descriptors that it does not know; this number may be of a file of its own."""
+        with self._lock:
+            self._wanted, self._fd = False, -1
+
     @contextmanager
     def opened(self, path: str, flags: int) -> Iterator[int]:
         """A descriptor of a file, new ones for this user alone, in the place of the spare one if no other is free.

@@ -72,6 +72,7 @@ class Caps:
                 # the cgroup is not writable: from now on the node watches the memory by itself
                 self._group = None
             else:
+                self.node.workers.causes.groups.look_at(process.pid)
                 self._check(capped)
         if not self._watching:
             self._watching = True

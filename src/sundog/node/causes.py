@@ -10,7 +10,8 @@
 
 Owns the counters of the kernel's out-of-memory kills and the reading of a dead worker's last words. Refuses to
 guess: a counter that did not move is no evidence, and one movement explains one death. Runs on the node's only
-thread, once per death that was not asked for; besides, one small file is read each second.
+thread, once per death that was not asked for; besides, some small files are read each second: the counters, and for
+each worker the one that names its control group (`worker_groups.py`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.node.rows import Process
+from sundog.node.worker_groups import WorkerGroups
 from sundog.system.oom_kills import VMSTAT as _VMSTAT
 from sundog.system.oom_kills import own_counters, read_count, read_limit
 from sundog.wire.cause import ENDED, EXIT, FAULTS, KERNEL_OOM, SIGNAL, Cause
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from sundog.plain import JsonObject
 
 # A kill by the kernel and the report of the death are milliseconds apart; this allows for a loaded machine.
@@ -46,8 +50,11 @@ class OomCounters:
     in /proc/vmstat, counts the kills of strangers too, and is evidence only where this node's cgroup has no count.
     """
 
-    def __init__(self, paths: list[str] | None = None) -> None:
+    def __init__(self, paths: list[str] | None = None, machine: str = _VMSTAT) -> None:
         self._seen: dict[str, int] = {}
+        self._machine = machine
+        self._machine_count = read_count(machine)
+        self._machine_moves: list[tuple[float, int]] = []
         self._moves: list[tuple[float, str, int]] = []  # (when noticed, counter, count before)
         for path in own_counters() if paths is None else paths:
             self.watch(path)
@@ -57,6 +64,10 @@ class OomCounters:
         count = read_count(path)
         if count is not None:
             self._seen[path] = count
+
+    def is_watched(self, path: str) -> bool:
+        """Whether a counter is watched already."""
+        return path in self._seen
 
     def unwatch(self, path: str) -> None:
         """A cgroup is gone."""
@@ -71,15 +82,30 @@ class OomCounters:
                 self._moves += [(now, path, each) for each in range(before, count)]
                 self._seen[path] = count
         self._moves = [move for move in self._moves if now - move[0] <= _CLAIM_S]
+        count, before_count = read_count(self._machine), self._machine_count
+        if count is not None and before_count is not None and count > before_count:
+            self._machine_moves += [(now, each) for each in range(before_count, count)]
+            self._machine_count = count
+        self._machine_moves = [move for move in self._machine_moves if now - move[0] <= _CLAIM_S]
 
-    def claim(self, now: float) -> JsonObject | None:
-        """Evidence that the kernel killed a process just now, used up by this; None if there is none."""
+    def claim(self, now: float, own: str = "", others: Container[str] = ()) -> JsonObject | None:
+        """Evidence that the kernel killed a process just now, used up by this; None if there is none.
+
+        Args:
+            now: on the monotonic clock.
+            own: the counter of a control group that the process is in, if that is not the node's.
+            others: counters of such groups of other processes: what moves there is not about this one.
+        """
         self.look(now)
-        if not self._moves:
+        moves = [move for move in self._moves if (move[1] == own if own else move[1] not in others)]
+        if not moves:
             return None
         # One kill changes the machine's counter and the cgroup's: use up one of each, and name the cgroup's.
-        move = next((move for move in self._moves if move[1] != _VMSTAT), self._moves[0])
+        move = next((move for move in moves if move[1] != _VMSTAT), moves[0])
         self._moves.remove(move)
+        self.hint(now)
+        if own:
+            self._use_up_around(own)
         if move[1] != _VMSTAT:
             machine = next((each for each in self._moves if each[1] == _VMSTAT), None)
             if machine is not None:
@@ -88,6 +114,24 @@ class OomCounters:
         limit = read_limit(move[1])
         return facts | ({"limit_bytes": limit} if limit else {})
 
+    def _use_up_around(self, own: str) -> None:
+        """In version 2 the same kill is counted in the groups around it, too."""
+        folder = os.path.dirname(own)
+        around = {move[1] for move in self._moves if folder.startswith(f"{os.path.dirname(move[1])}/")}
+        for path in around:
+            self._moves.remove(next(move for move in self._moves if move[1] == path))
+
+    def hint(self, now: float) -> JsonObject:
+        """What the machine's counter says of a kill just now, used up by this; empty if it did not move.
+
+        It counts the kills of strangers too, so it is a hint, and no evidence.
+        """
+        self.look(now)
+        if not self._machine_moves:
+            return {}
+        _, before = self._machine_moves.pop(0)
+        return {"machine_counter": self._machine, "machine_before": before, "machine_after": before + 1}
+
 
 class Causes:
     """Makes the cause of each death on this node."""
@@ -95,6 +139,7 @@ class Causes:
     def __init__(self, rings: str) -> None:
         self.rings = rings
         self.oom = OomCounters()
+        self.groups = WorkerGroups(self.oom)
 
     def of(self, process: Process, status: int | None, peak_bytes: int = 0) -> Cause:
         """The cause of a worker's end.
@@ -116,9 +161,12 @@ class Causes:
                 kind=process.kill_kind or ENDED,
                 facts=process.kill_facts,
             )
-        kind, facts = (EXIT, {}) if number is None else (SIGNAL, {})
-        if number == signal.SIGKILL and (found := self.oom.claim(time.monotonic())) is not None:
-            kind, facts = KERNEL_OOM, found
+        kind = EXIT if number is None else SIGNAL
+        facts: JsonObject = {}
+        if number == signal.SIGKILL:
+            now, own = time.monotonic(), self.groups.counter_of(process.pid)
+            found = self.oom.claim(now, own, self.groups.counters())
+            kind, facts = (SIGNAL, self.oom.hint(now)) if found is None else (KERNEL_OOM, found)
         if peak_bytes:
             facts = {**facts, "peak_bytes": peak_bytes}
         task, line = self.last_seen(process.process_id)

@@ -305,6 +305,7 @@ class Node:
         self.do(self.leases.tick(self.now()))
         self.keeper.tick(self.now())
         self.workers.causes.oom.look(self.now())
+        self.workers.causes.groups.look(self.workers.by_pid)
         self.stores.slow_tick()
         self.own_folder.look()
         self.remains.tick()

@@ -10,7 +10,7 @@ from sundog.config import Config
 from sundog.events import NoRing, Ring
 from sundog.net.packets import Connection
 from sundog.net.spare import spare
-from sundog.owner import context, messages
+from sundog.owner import context, messages, robbed
 from sundog.owner.core import Owner
 from sundog.store.segments import Segments
 
@@ -37,6 +37,7 @@ def begin(owner: Owner, me: bytes, node: Connection) -> None:
     """Make it the owner of this process: reading its sockets, with refs reporting to it."""
     if isinstance(owner.ring, Ring):
         owner.ring.open(owner.control.ring_path(me), context.facts.job_id)
+    node.stand_apart()
     owner.begin(me, node)
     spare.hold()
     refs.plug(owner)
@@ -61,6 +62,8 @@ def dismantle(owner: Owner, reason: BaseException) -> None:
 
 def release(owner: Owner) -> None:
     """After `dismantle`: give back descriptors, mappings and threads."""
+    if not owner.reactor.has_descriptors():
+        robbed.abandon(owner)
     if owner.awaits is not None:
         owner.awaits.close()
     owner.reactor.release()

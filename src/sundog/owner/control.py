@@ -99,8 +99,11 @@ class Control:
                 time.sleep(ROOM_AGAIN_S)
                 continue
             except OSError:
-                if self.basics.closed is None and type(message) is Rpc:
-                    raise self.lost_error() from None
+                if type(message) is Rpc:
+                    if self.basics.reactor.is_robbed():
+                        self.basics.check_open()
+                    if self.basics.closed is None:
+                        raise self.lost_error() from None
             return
 
     def want(self, shape: Shape, count: int) -> None:

@@ -14,6 +14,8 @@ import faulthandler
 import os
 import signal
 
+from sundog.system.descriptors import is_still, mark_of
+
 # The last of the signals that no library is known to use. Timeouts use it too (`owner/timeouts.py`).
 SIGNAL = signal.SIGRTMIN + 7
 FILE = "stacks.txt"
@@ -21,6 +23,7 @@ FILE = "stacks.txt"
 _fd = -1
 _path = ""
 _pid = 0
+_mark = (0, 0)
 
 
 def listen(session_path: str, *, politely: bool = False) -> None:
@@ -30,7 +33,7 @@ def listen(session_path: str, *, politely: bool = False) -> None:
         session_path: The folder of the session.
         politely: Only if no other code in this process handles the signal.
     """
-    global _fd, _path, _pid
+    global _fd, _mark, _path, _pid
     path = f"{session_path}/{FILE}"
     if politely and is_caught("/proc/self/status"):
         _path = path
@@ -40,7 +43,7 @@ def listen(session_path: str, *, politely: bool = False) -> None:
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         faulthandler.register(SIGNAL, fd, all_threads=True)
-        _fd, _path, _pid = fd, path, os.getpid()
+        _fd, _mark, _path, _pid = fd, mark_of(fd), path, os.getpid()
 
 
 def stop() -> None:
@@ -50,7 +53,7 @@ def stop() -> None:
         if _path:
             faulthandler.unregister(SIGNAL)
         fd, _fd = _fd, -1
-        with contextlib.suppress(OSError):
+        if is_still(fd, _mark):  # else the program has closed it, and the number may be of a file of its own
             os.close(fd)
 
 

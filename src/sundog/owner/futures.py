@@ -51,12 +51,15 @@ class ObjectFuture(Future[object]):
         return super().exception(self._await(timeout))
 
     def _await(self, timeout: float | None) -> float | None:
-        """Wait; how long the future may be waited for after that."""
+        """Wait; how long the future may be waited for after that.
+
+        Not at all, unless the session has ended: then another thread is about to complete the future with the reason.
+        """
         if not self.done():
             # Set before the check: a thread that completes the object after the check then announces it.
             self._is_awaited = True
             self._getting.block_until(self.done, self._key, timeout)
-        return None if timeout is None else 0.0
+        return timeout if timeout is None or self._basics.closed is not None else 0.0
 
     def announce(self) -> None:
         """The future is done: wake the threads that wait for it."""

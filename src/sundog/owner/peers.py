@@ -352,6 +352,11 @@ class Peers:
             self._in.pop(fd, None)
             connection.close()
 
+    def sockets(self) -> list[socket.socket]:
+        """Of all channels."""
+        ways = [peer.connection for peer in self._out.values()] + [each for _, each in self._in.values()]
+        return [connection.sock for connection in ways if connection is not None]
+
     def close(self) -> None:
         """Close all channels."""
         for peer in self._out.values():

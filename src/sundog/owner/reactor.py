@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import stat
 import sys
 import threading
 import time
@@ -32,6 +33,7 @@ from typing import Any, Protocol
 from sundog.owner import interrupts
 from sundog.owner.spins import Spins
 from sundog.profilers import profiler
+from sundog.system.descriptors import apart, is_still, mark_of
 
 _IN = select.EPOLLIN
 _perf = time.perf_counter
@@ -42,6 +44,7 @@ _GLANCED_S = 2e-3
 _NAP_S = 4e-3
 _NAP_MAX_S = 10e-3
 _WATCH_S = 50e-3
+_LOOK_S = 1.0  # arbitrary: how often a process that waits looks whether its descriptors are still there
 
 
 class Stander(Protocol):
@@ -89,21 +92,26 @@ class Reactor:
         self._pumper: Stander | None = None
         self._gathering = False
         self._next_tick = 0.0
+        self._looked_s = _perf()
+        self.idle_look_s: float | None = None  # how often the background thread looks while there is nothing
+        # Whether the program has closed descriptors of sundog; if so, this ends the session first.
+        self.is_robbed: Callable[[], bool] = lambda: False
 
     def open(self) -> None:
         """Make the descriptors and the thread: in the process that uses them, not before a fork."""
-        self.ep = select.epoll()
-        self.bg = select.epoll()
-        self.outer = select.epoll()
+        self.ep = _make_epoll()
+        self.bg = _make_epoll()
+        self.outer = _make_epoll()
         self._epfd = self.ep.fileno()
         self.bg.register(self._epfd, _IN)
         # the epoll object of the standby: the loop or thread that reads while no thread leads
         self.standby = self.bg
         self.outer.register(self._epfd, _IN)
-        self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wake_r, self._wake_w = map(apart, os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC))
         self.add(self._wake_r, self._drain_wake)
         # An eventfd for the background thread alone: a leader must not consume its wake-ups.
-        self._nudge = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._nudge = apart(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC))
+        self._marks = {fd: mark_of(fd) for fd in self._own()}
         self.bg.register(self._nudge, _IN)
         self.thread = threading.Thread(target=self._run, daemon=True, name="sundog-reader")
 
@@ -114,7 +122,11 @@ class Reactor:
     def add(self, fd: int, handler: Callable[[], None]) -> None:
         """Call `handler` under the lock whenever `fd` is readable."""
         self.handlers[fd] = handler
-        self.ep.register(fd, _IN)
+        try:
+            self.ep.register(fd, _IN)
+        except OSError as error:
+            if not self._is_lost(error):
+                raise
 
     def remove(self, fd: int) -> None:
         """Stop watching `fd` (call before closing it)."""
@@ -129,14 +141,21 @@ class Reactor:
             return
         if handler is None:
             self.writers.pop(fd, None)
-            self.ep.modify(fd, _IN)
         else:
             self.writers[fd] = handler
-            self.ep.modify(fd, _IN | select.EPOLLOUT)
+        try:
+            self.ep.modify(fd, _IN if handler is None else _IN | select.EPOLLOUT)
+        except OSError as error:
+            if not self._is_lost(error):
+                raise
 
     def pump(self) -> None:
         """Under the lock: handle whatever is readable now."""
-        self._handle(self.ep.poll(0))
+        try:
+            self._handle(self.ep.poll(0))
+        except OSError as error:
+            if not self._is_lost(error):
+                raise
 
     def glance(self) -> None:
         """Under the lock: the same, by a thread that makes tasks and comes by again soon."""
@@ -167,7 +186,7 @@ class Reactor:
                     old.modify(self._epfd, 0)
                 new.modify(self._epfd, _IN)
             # The background thread may be in poll without a timeout: from now on it watches the event loop.
-            os.eventfd_write(self._nudge, 1)
+            self._poke()
         self.stander = stander
         self._stander_read_s = _perf()
 
@@ -215,7 +234,7 @@ class Reactor:
         """From now on `tick` is called; the background thread may sleep without a time limit yet."""
         if not self.ticking:
             self.ticking = True
-            os.eventfd_write(self._nudge, 1)
+            self._poke()
 
     def tick_every(self, tick_s: float) -> None:
         """Under the lock: call `tick` at this interval from now on."""
@@ -227,53 +246,92 @@ class Reactor:
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_r, 4096)
 
+    # ------------------------------------------------------------------ descriptors that the program closes
+    def _own(self) -> list[int]:
+        return [self._epfd, self.bg.fileno(), self.outer.fileno(), self._wake_r, self._wake_w, self._nudge]
+
+    def has_descriptors(self) -> bool:
+        """Under the lock: whether every descriptor that is watched here, or watches, is still open, and its own."""
+        if not all(is_still(fd, mark) for fd, mark in self._marks.items()):
+            return False
+        try:
+            return all(_may_be_ours(os.fstat(fd).st_mode) for fd in self.handlers)
+        except OSError:
+            return False
+
+    def _is_lost(self, error: OSError) -> bool:
+        """Whether an error means that the program has closed descriptors of sundog's: then the session has ended."""
+        return self.closed or (not isinstance(error, BlockingIOError) and self.is_robbed())
+
+    def _look(self) -> None:
+        """Now and then: of a socket that the program has closed the kernel says nothing any more."""
+        if _perf() - self._looked_s > _LOOK_S:
+            self._looked_s = _perf()
+            self.is_robbed()
+
     # ------------------------------------------------------------------ the background reader
     def _run(self) -> None:
         while not self.closed:
             try:
-                if self.stander is not None:
-                    self.bg.poll(_WATCH_S)
-                else:
-                    self.bg.poll(self._next_look_s() if self.ticking else self._doze_s())
-            except (OSError, ValueError):
-                return
-            self.dormant = False
-            with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self._nudge)
-            is_asked = self._gathering
-            if is_asked:
-                # Reading now would take the interpreter lock from a thread that is submitting more tasks.
-                self._gathering = False
-                with contextlib.suppress(OSError, ValueError):
-                    self.bg.poll(_GATHER_S)
-            # While another thread submits tasks and reads the replies in passing, this thread would only take
-            # the interpreter lock and the owner's lock from it, once for each system call. But timers are
-            # this thread's work.
-            # longer each time: every check takes the interpreter lock from the submitting thread
-            nap = _NAP_S
-            while nap < _NAP_MAX_S:
-                if _perf() - self._glanced_s > _GLANCED_S or self.awaited() or self.closed:
-                    break
-                time.sleep(nap)
-                nap *= 2
-            with self.lock:
-                if self.closed:
+                if not self._turn():
                     return
-                if self.leader:
-                    continue
-                if self.stander is not None and not self._watch() and not is_asked:
-                    continue
+            except MemoryError:
+                # The program has used up its memory, perhaps for a moment: what was not read is still in its socket.
+                time.sleep(_NAP_MAX_S)
+
+    def _turn(self) -> bool:
+        """Sleep until there is something, and read it; False if nothing can be read any more."""
+        try:
+            if self.stander is not None:
+                found = self.bg.poll(_WATCH_S)
+            else:
+                found = self.bg.poll(self._next_look_s() if self.ticking else self._doze_s())
+        except (OSError, ValueError):
+            self.is_robbed()
+            return False
+        self.dormant = False
+        # Only if the kernel says that it is readable: the number may lead to a file of the program's by now.
+        if (self._nudge, _IN) in found:
+            with contextlib.suppress(OSError):
+                os.eventfd_read(self._nudge)
+        self._look()
+        is_asked = self._gathering
+        if is_asked:
+            # Reading now would take the interpreter lock from a thread that is submitting more tasks.
+            self._gathering = False
+            with contextlib.suppress(OSError, ValueError):
+                self.bg.poll(_GATHER_S)
+        # While another thread submits tasks and reads the replies in passing, this thread would only take
+        # the interpreter lock and the owner's lock from it, once for each system call. But timers are
+        # this thread's work.
+        # longer each time: every check takes the interpreter lock from the submitting thread
+        nap = _NAP_S
+        while nap < _NAP_MAX_S:
+            if _perf() - self._glanced_s > _GLANCED_S or self.awaited() or self.closed:
+                break
+            time.sleep(nap)
+            nap *= 2
+        with self.lock:
+            if self.closed:
+                return False
+            if self.leader:
+                return True
+            if self.stander is not None and not self._watch() and not is_asked:
+                return True
+            try:
+                self.pump()
+                self._maybe_tick()
+            except MemoryError:
+                raise
+            except Exception as error:
+                # A defect of sundog must not end this thread: every waiting thread would wait for ever.
                 try:
-                    self.pump()
-                    self._maybe_tick()
-                except Exception as error:
-                    # A defect of sundog must not end this thread: every waiting thread would wait for ever.
-                    try:
-                        import traceback
-                    except (OSError, ImportError):  # no descriptor is free
-                        print(f"a defect: {error!r}", file=sys.stderr)
-                    else:
-                        traceback.print_exc()
+                    import traceback
+                except (OSError, ImportError):  # no descriptor is free
+                    print(f"a defect: {error!r}", file=sys.stderr)
+                else:
+                    traceback.print_exc()
+        return True
 
     def _next_look_s(self) -> float:
         """When the background thread ticks: a leader does so by itself, and may have lent its core to a worker."""
@@ -287,12 +345,20 @@ class Reactor:
         if self.watchful():
             self.dormant = False
             return _DOZE_S
-        return None
+        return _LOOK_S if self.awaited() else self.idle_look_s
 
     def rouse(self) -> None:
         """There are refs now whose deaths no other event reports: check at short intervals."""
         self.dormant = False
-        os.eventfd_write(self._nudge, 1)
+        self._poke()
+
+    def _poke(self) -> None:
+        """Wake the background thread."""
+        try:
+            os.eventfd_write(self._nudge, 1)
+        except OSError as error:
+            if not self._is_lost(error):
+                raise
 
     def _maybe_tick(self) -> None:
         if self.ticking:
@@ -321,12 +387,15 @@ class Reactor:
                 self.standby.modify(self._epfd, 0)
                 self.after()
             return self._read_until(done, deadline, on_block)
+        except OSError as error:
+            if not self._is_lost(error):
+                raise
+            return done()
         finally:
             if mine:
                 with self.lock:
                     self.leader = False
-                    if not self.closed:
-                        self.standby.modify(self._epfd, _IN)
+                    self._unmute()
 
     def lead_one(
         self, ready: Any, oid: bytes, on_block: Callable[[], None] | None, block_after_s: float = 0.0
@@ -381,12 +450,28 @@ class Reactor:
                         self.pump()
                     self._maybe_tick()
             return True
+        except OSError as error:
+            return self._ended_by(error)
         finally:
             if mine:
                 with lock:
                     self.leader = False
-                    if not self.closed:
-                        self.standby.modify(self._epfd, _IN)
+                    self._unmute()
+
+    def _ended_by(self, error: OSError) -> bool:
+        """False if the program has closed descriptors of sundog's; else the error is raised."""
+        if not self._is_lost(error):
+            raise error
+        return False
+
+    def _unmute(self) -> None:
+        if self.closed:
+            return
+        try:
+            self.standby.modify(self._epfd, _IN)
+        except OSError as error:
+            if not self._is_lost(error):
+                raise
 
     def _read_until(
         self, done: Callable[[], bool], deadline: float | None, on_block: Callable[[], None] | None
@@ -426,7 +511,8 @@ class Reactor:
             if left <= 0:
                 return False
             timeout = left if timeout is None or left < timeout else timeout
-        self.wait_in(self.outer.poll, timeout)
+        self.wait_in(self.outer.poll, _LOOK_S if timeout is None else timeout)
+        self._look()
         return not interrupts.due()
 
     def wait_in(self, block: Callable[..., object], *args: object) -> None:
@@ -441,8 +527,10 @@ class Reactor:
     def close(self) -> None:
         """Under the lock: no handler runs after this."""
         self.closed = True
-        self.wake()
-        os.eventfd_write(self._nudge, 1)
+        if is_still(self._wake_w, self._marks[self._wake_w]):
+            self.wake()
+        if is_still(self._nudge, self._marks[self._nudge]):
+            self._poke()
         with contextlib.suppress(OSError, ValueError):
             self.bg.modify(self._epfd, _IN)
 
@@ -454,11 +542,28 @@ class Reactor:
         deadline = _perf() + 2.0
         while self.leader and _perf() < deadline:
             time.sleep(0.0005)
-        self.ep.close()
-        self.bg.close()
-        self.outer.close()
-        os.close(self._wake_r)
-        write, self._wake_w = self._wake_w, -1  # a late wake() must not write to a reused descriptor
-        os.close(write)
-        nudge, self._nudge = self._nudge, -1
-        os.close(nudge)
+        for epoll in (self.ep, self.bg, self.outer):
+            if is_still(epoll.fileno(), self._marks[epoll.fileno()]):
+                epoll.close()
+            else:
+                _abandoned.append(epoll)
+        ends = self._wake_r, self._wake_w, self._nudge
+        self._wake_w = self._nudge = -1  # a late wake() must not write to a reused descriptor
+        for fd in ends:
+            if is_still(fd, self._marks[fd]):
+                os.close(fd)
+
+
+_abandoned: list[select.epoll] = []  # never deleted: that would close a file of the program's
+
+
+def _may_be_ours(mode: int) -> bool:
+    """Whether a watched descriptor, of which only the kind is known, may be: sockets, pipes and timers are."""
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISCHR(mode))
+
+
+def _make_epoll() -> select.epoll:
+    made = select.epoll()
+    high = apart(os.dup(made.fileno()))
+    made.close()
+    return select.epoll.fromfd(high)

@@ -12,6 +12,8 @@ import ctypes
 import os
 import time
 
+from sundog.system.descriptors import apart, is_still, mark_of
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _RELATIVE = 0
 
@@ -32,6 +34,8 @@ class Alarm:
         if self.fd < 0:
             code = ctypes.get_errno()
             raise OSError(code, f"timerfd_create: {os.strerror(code)}")
+        self.fd = apart(self.fd)
+        self._mark = mark_of(self.fd)
 
     def set(self, due_s: float | None) -> None:
         """Ring at a moment (at once if it is past); None never rings."""
@@ -49,5 +53,5 @@ class Alarm:
     def close(self) -> None:
         """Give the descriptor back."""
         fd, self.fd = self.fd, -1
-        if fd >= 0:
+        if fd >= 0 and is_still(fd, self._mark):  # else the program has closed it
             os.close(fd)

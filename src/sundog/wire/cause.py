@@ -67,10 +67,21 @@ class Cause:
             # sundog.
             if self.signal in FAULTS:
                 return f"it crashed with {signal_name(self.signal)}."
-            return f"it was ended by {signal_name(self.signal)}, which sundog did not send."
+            return f"it was ended by {signal_name(self.signal)}, which sundog did not send.{self._hint()}"
         if self.exit_code is not None:
             return f"its process exited by itself with code {self.exit_code}."
         return "its process is gone."
+
+    def _hint(self) -> str:
+        counter, before, after = (
+            self.facts.get(f"machine_{name}") for name in ("counter", "before", "after")
+        )
+        if counter is None:
+            return ""
+        return (
+            f" At that time the kernel killed a process of this machine for memory (the count in {counter} went from "
+            f"{before} to {after}). It may have been this one, in a control group of its own. See: dmesg."
+        )
 
     def _out_of_memory(self) -> str:
         counter, before, after = (self.facts.get(name) for name in ("counter", "before", "after"))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 import contextlib
+import errno
 import faulthandler
 import os
 import pickle
@@ -30,8 +31,9 @@ from sundog.exceptions import RuntimeEnvSetupError
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.net.spare import NO_DESCRIPTOR
-from sundog.owner import context, interrupts
+from sundog.owner import context, interrupts, robbed
 from sundog.owner.assemble import assemble, begin
+from sundog.system.descriptors import MACHINE_IS_FULL
 from sundog.titles import Title
 from sundog.wire.control import ActorExit, Leaving, SetupFailed, StartFailed
 from sundog.worker import endings, messages, setup, stdio
@@ -67,13 +69,26 @@ def _end_for_shortage(owner: Owner) -> None:
     os._exit(1)
 
 
-def _tell_shortage(owner: Owner) -> None:
+def _end_if_robbed(owner: Owner) -> bool:
+    """The user's code has closed the sockets of this process: no reply can be sent, and no task received."""
+    if owner.closed is not None or owner.reactor.has_descriptors():
+        return False
+    print(robbed.WORKER, file=sys.stderr)
+    try:
+        stdio.flush_all()
+    finally:
+        os._exit(1)
+
+
+def _tell_shortage(owner: Owner, number: int = errno.EMFILE) -> None:
     """The user's code has used up the descriptors of this process, and not even an error can be put together."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     reason = (
         f"it had used up its {limit:,} file descriptors: close files and sockets, or raise the limit before the "
         "program starts (ulimit -n)"
     )
+    if number == errno.ENFILE:
+        reason = MACHINE_IS_FULL
     with contextlib.suppress(OSError):
         owner.control.send(Leaving(reason, intended=False))
 
@@ -103,6 +118,7 @@ class Parts:
         breakpoints = executor.breakpoints = Breakpoints(owner, life)
         owner.control.table = owner.control.table.joined(messages.from_node(owner, life, breakpoints))
         owner.control.on_lost = lambda: os._exit(1)
+        owner.reactor.is_robbed = lambda: _end_if_robbed(owner)
         owner.control.table.bereft = lambda _message: _end_for_shortage(owner)
         owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
         owner.peers.on_death = executor.gates.owner_died
@@ -128,7 +144,11 @@ def run(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_fd:
         pass
     except BaseException as error:
         if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR and parts is not None:
-            _tell_shortage(parts.owner)  # to print a traceback, modules would have to be imported
+            _tell_shortage(
+                parts.owner, error.errno
+            )  # to print a traceback, modules would have to be imported
+        elif isinstance(error, OSError) and parts is not None and not parts.owner.reactor.has_descriptors():
+            print(robbed.WORKER, file=sys.stderr)
         else:
             import traceback
 

@@ -1,0 +1,109 @@
+"""Programs that change their own interpreter in odd ways, before or while a session runs: it works.
+
+Each program runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.integration import drivers
+
+DEFINE = """
+    @ray.remote
+    def seven():
+        import colorsys
+        return 7
+
+    @ray.remote
+    class Actor:
+        def eight(self): return 8
+"""
+ASK = """
+    print(ray.get([seven.remote(), Actor.remote().eight.remote()], timeout=120))
+    ray.shutdown()
+"""
+
+
+def run(*parts: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, put together of these parts."""
+    code = "import sundog as ray\n" + "".join(map(textwrap.dedent, parts))
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env={**os.environ, "PYTHONPATH": drivers.SOURCE, **environ},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("when", ["before init", "after init"])
+@pytest.mark.parametrize(
+    "how", ["sys.path.clear()", "sys.path[:] = [None, b'/', __import__('pathlib').Path('/')]"]
+)
+def test_a_program_may_empty_its_import_path(when: str, how: str) -> None:
+    empty = f"import sys; {how}\n"
+    begin = "ray.init(num_cpus=1)\n"
+    parts = [empty, begin] if when == "before init" else [begin, empty]
+    done = run(*parts, DEFINE, ASK)
+    assert done.stdout == "[7, 8]\n", done.stderr
+
+
+@pytest.mark.parametrize("variable", ["PYTHONHOME", "PYTHONPLATLIBDIR"])
+def test_a_program_may_set_a_variable_that_hides_the_library_from_its_children(variable: str) -> None:
+    lie = f"import os; os.environ[{variable!r}] = '/nonexistent'\n"
+    done = run(lie, "ray.init(num_cpus=1)\n", DEFINE, ASK)
+    assert done.stdout == "[7, 8]\n", done.stderr
+
+
+def test_a_task_sees_such_a_variable_as_its_program_set_it() -> None:
+    done = run(
+        """
+        import os
+        os.environ["PYTHONHOME"] = "/nonexistent"
+        ray.init(num_cpus=1)
+        print(ray.get(ray.remote(os.environ.get).remote("PYTHONHOME"), timeout=120))
+        """
+    )
+    assert done.stdout == "/nonexistent\n", done.stderr
+
+
+def test_a_program_that_blocks_all_signals_hears_of_the_end_of_a_worker() -> None:
+    done = run(
+        "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n",
+        "ray.init(num_cpus=1)\n",
+        DEFINE,
+        """
+        import os
+        try:
+            ray.get(ray.remote(max_retries=0)(os._exit).remote(3), timeout=120)
+        except ray.exceptions.WorkerCrashedError as error:
+            print(error.exit_code)
+        """,
+        ASK,
+    )
+    assert done.stdout == "3\n[7, 8]\n", done.stderr
+
+
+def test_a_program_may_have_no_arguments() -> None:
+    done = run("import sys; del sys.argv\n", "ray.init(num_cpus=1)\n", DEFINE, ASK)
+    assert done.stdout == "[7, 8]\n", done.stderr
+
+
+def test_a_program_that_patched_the_library_is_told_by_init() -> None:
+    done = run("import select; del select.epoll\n", "ray.init(num_cpus=1)\n")
+    assert "sundog.exceptions.RaySystemError: sundog needs select.epoll" in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its root folder")
+def test_a_program_that_changes_its_root_folder_is_told_why_modules_are_missing(tmp_path: Path) -> None:
+    done = run("ray.init(num_cpus=1)\n", DEFINE, f"import os; os.chroot({str(tmp_path)!r})\n", ASK)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: The module sundog.") and "os.chroot" in last, done.stderr
