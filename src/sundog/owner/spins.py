@@ -15,7 +15,7 @@ an owner and by the main thread of a worker.
 from __future__ import annotations
 
 _BEAR = 2  # so many failed spins in a row are ignored: one slow answer among quick ones
-_RARELY = 5  # at least one of 2 ** 5 waits spins
+_RARELY = 7  # at least one of 2 ** 7 waits spins
 _VAIN_MAX = _BEAR + _RARELY
 LENT_S = 15e-6  # a turn that takes longer has lent its core to another thread; otherwise one takes 1 to 3 µs
 
