@@ -11,6 +11,7 @@ from sundog import refs
 from sundog.owner.arguments import Arguments
 from sundog.owner.rows import DONE, QUEUED, WAITING, ArgumentWaiter, Fn, Shape, Task
 from sundog.refs import ObjectRef
+from sundog.serialize.pack import SLOTS_ALONE, Slot
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.lanes import EXTRA_VALUES
 from tests.owner.fakes import OTHER, FakeOwner, new_id
@@ -61,6 +62,27 @@ def test_plain_arguments_travel_as_their_pickle(arguments: Arguments) -> None:
     arguments.pack(task, (1, "a"), {})
     assert pickle.loads(task.args) == (1, "a")
     assert task.state == QUEUED and task.holds is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_nothing_is_pickled_for_arguments_that_are_refs_alone(
+    arguments: Arguments, owner: FakeOwner, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.delattr(type(owner.objects), "pack_value")
+    task = make_task()
+    given = [new_id() for _ in range(count)]
+    arguments.pack(task, tuple(ObjectRef(each) for each in given), {})
+    assert task.args == SLOTS_ALONE[count] and task.deps == given and task.state == WAITING
+    assert [slot.index for slot in pickle.loads(task.args)] == list(range(count))
+
+
+def test_many_refs_and_refs_beside_values_are_pickled_as_slots(arguments: Arguments) -> None:
+    many, mixed = make_task(), make_task()
+    arguments.pack(many, tuple([ObjectRef(new_id()) for _ in range(9)]), {})
+    assert [slot.index for slot in pickle.loads(many.args)] == list(range(9))
+    arguments.pack(mixed, (ObjectRef(new_id()), 5), {})
+    slot, number = pickle.loads(mixed.args)
+    assert type(slot) is Slot and slot.index == 0 and number == 5
 
 
 def test_named_arguments_travel_beside_the_others(arguments: Arguments) -> None:

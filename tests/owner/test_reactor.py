@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sundog.owner import reactor as module
 from sundog.owner.reactor import Reactor
 from tests.integration.gates import await_true
 
@@ -102,6 +103,52 @@ def test_a_leader_that_waits_longer_says_that_it_blocks(process: Process) -> Non
         os.write(process.write, b"a")
 
     assert process.reactor.lead_one(process.seen, b"a", on_block, 0.001)
+
+
+class Turns:
+    """A clock on which each turn of a spin lasts for a while; the answer comes with one of them."""
+
+    def __init__(self, process: Process, turn_s: float, answered: int) -> None:
+        self.process, self.turn_s, self.answered = process, turn_s, answered
+        self.now = 0.0
+        self.turns = 0
+
+    def yield_core(self) -> None:
+        self.turns += 1
+        self.now += self.turn_s
+        if self.turns == self.answered:
+            os.write(self.process.write, b"a")
+
+    def spin(self, monkeypatch: pytest.MonkeyPatch) -> bool:
+        """Spin for 100 µs; whether it found the answer."""
+        monkeypatch.setattr(module, "_perf", lambda: self.now)
+        monkeypatch.setattr(os, "sched_yield", self.yield_core)
+        return bool(self.process.reactor._spin(1e-4))
+
+
+def test_a_spin_looks_until_its_time_is_over(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    process.reactor.spins.spin_s = 1e-4
+    turns = Turns(process, 2e-6, 0)
+    assert not turns.spin(monkeypatch) and turns.turns in (50, 51)
+
+
+def test_a_spin_ends_once_its_core_was_used_by_another_thread(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.reactor.spins.spin_s = 1e-4
+    turns = Turns(process, 2e-5, 3)
+    assert not turns.spin(monkeypatch) and turns.turns == 1
+
+
+@pytest.mark.parametrize(("turn_s", "spins_on"), [(2e-6, True), (2e-5, False)])
+def test_an_answer_that_came_while_another_thread_used_the_core_is_one_in_vain(
+    process: Process, monkeypatch: pytest.MonkeyPatch, turn_s: float, spins_on: bool
+) -> None:
+    process.reactor.spins.spin_s = 1e-4
+    for _ in range(3):
+        assert Turns(process, turn_s, 1).spin(monkeypatch)
+        process.reactor.pump()
+    assert (process.reactor.spins.next_s() > 0) is spins_on
 
 
 def test_a_leader_of_one_object_gives_up_when_it_lasts(process: Process) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from sundog.exceptions import RayTaskError, TaskCancelledError, WorkerCrashedError
 from sundog.owner import context
-from sundog.serialize.pack import Slot
+from sundog.serialize.pack import SLOTS_ALONE, Slot
 from sundog.wire import lanes as wire
 from sundog.worker.exits import CallCancelled
 from tests.owner.fakes import OTHER, new_id
@@ -71,6 +71,31 @@ def test_keyword_arguments_and_values_of_refs_reach_the_function(worker: WholeWo
     worker.executor.run(worker.lane, (b"t" * 16, number, args, 1.0, {wire.EXTRA_VALUES: values}))
     [reply] = worker.replies()
     assert pickle.loads(reply[2]) == ("first", 0, 9)
+
+
+def test_a_call_with_refs_alone_runs_in_the_common_way(
+    worker: WholeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = worker.knows(lambda a, b: (a, b))
+    worker.run(number, 0, 0)  # the first task loads the function
+    monkeypatch.delattr(type(worker.executor), "_run_any")
+    values = [
+        (b"a" * 20, (0, pickle.dumps(1, 5), None, None)),
+        (b"b" * 20, (0, pickle.dumps("two", 5), None, None)),
+    ]
+    item = (b"t" * 16, number, SLOTS_ALONE[2], 1.0, {wire.EXTRA_VALUES: values})
+    worker.executor.run(worker.lane, item)
+    [reply] = worker.replies()
+    assert reply[1] == wire.R_ONE and pickle.loads(reply[2]) == (1, "two")
+
+
+def test_a_call_with_refs_and_options_runs_with_its_options(worker: WholeWorker) -> None:
+    number = worker.knows(lambda a: context.current())
+    values = [(b"a" * 20, (0, pickle.dumps(1, 5), None, None))]
+    extra = {wire.EXTRA_VALUES: values, wire.EXTRA_ATTEMPT: 3}
+    worker.executor.run(worker.lane, (b"t" * 16, number, SLOTS_ALONE[1], 1.0, extra))
+    [reply] = worker.replies()
+    assert pickle.loads(reply[2][0][0][1]).attempt == 3
 
 
 def test_what_runs_is_known_while_it_runs(worker: WholeWorker) -> None:

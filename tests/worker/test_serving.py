@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 from collections.abc import Iterator
@@ -52,6 +53,25 @@ def test_a_lane_whose_owner_is_gone_is_dropped(worker: WholeWorker) -> None:
     worker.ours.close()
     worker.serving._take(worker.lane, -1)
     assert worker.serving.lanes == {}
+
+
+@pytest.mark.parametrize(("turn_s", "spins_on"), [(2e-6, True), (2e-5, False)])
+def test_a_worker_counts_a_packet_as_late_that_came_while_another_thread_used_the_core(
+    worker: WholeWorker, monkeypatch: pytest.MonkeyPatch, turn_s: float, spins_on: bool
+) -> None:
+    now = 0.0
+
+    def yield_core() -> None:
+        nonlocal now
+        now += turn_s
+        worker.ours.send(b"packet")
+
+    monkeypatch.setattr(module, "_perf", lambda: now)
+    monkeypatch.setattr(os, "sched_yield", yield_core)
+    worker.serving.spins.spin_s = 1e-4
+    for _ in range(3):
+        assert worker.serving._spin(worker.lane) == len(b"packet")
+    assert (worker.serving.spins.next_s() > 0) is spins_on
 
 
 def test_what_an_owner_sends_with_its_tasks_is_taken_first(worker: WholeWorker) -> None:

@@ -18,7 +18,7 @@ from sundog.owner.call_sites import of_user
 from sundog.owner.replies import Replies
 from sundog.owner.rows import DONE, QUEUED, WAITING, Task
 from sundog.refs import ObjectRef
-from sundog.serialize.pack import SIMPLE, Slot
+from sundog.serialize.pack import SIMPLE, SLOTS_ALONE, Slot
 from sundog.wire.lanes import ERROR, EXTRA_VALUES
 
 if TYPE_CHECKING:
@@ -62,9 +62,12 @@ class Arguments:
             args = tuple([_slot(arg, deps) if type(arg) is _REF else arg for arg in args])
         if kwargs and any(type(arg) is _REF for arg in kwargs.values()):
             kwargs = {key: _slot(arg, deps) if type(arg) is _REF else arg for key, arg in kwargs.items()}
-        payload: object = [args, kwargs] if kwargs else args
         started = _time()
-        meta, buffers, inner = basics.objects.pack_value(payload, f"an argument of {task.fn.name}()")
+        if deps and not kwargs and len(deps) == len(args) < len(SLOTS_ALONE):
+            meta, buffers, inner = SLOTS_ALONE[len(deps)], None, None
+        else:
+            payload: object = [args, kwargs] if kwargs else args
+            meta, buffers, inner = basics.objects.pack_value(payload, f"an argument of {task.fn.name}()")
         holds = deps + inner if inner else list(deps)
         if buffers:
             oid = basics.ids.put()

@@ -31,7 +31,7 @@ from threading import get_ident
 from typing import Any, Protocol
 
 from sundog.owner import interrupts
-from sundog.owner.spins import Spins
+from sundog.owner.spins import LENT_S, Spins
 from sundog.profilers import profiler
 from sundog.system.descriptors import apart, is_still, mark_of
 
@@ -405,7 +405,7 @@ class Reactor:
         The same as `lead`, written out: a task at a time goes through here, and a call less is a
         microsecond less. `on_block` is called once this thread has slept for `block_after_s`.
         """
-        lock, poll, yield_core, spins = self.lock, self.ep.poll, os.sched_yield, self.spins
+        lock, poll = self.lock, self.ep.poll
         mine = False
         limit: float | None = None
         block_at = 0.0
@@ -422,13 +422,10 @@ class Reactor:
                 found = poll(0)
                 if not found:
                     end = _perf()
-                    spin_s = spins.next_s() if profiler() is None else 0.0
+                    spin_s = self.spins.next_s() if profiler() is None else 0.0
                     if spin_s:
                         end += spin_s
-                        while not found and _perf() < end:
-                            yield_core()
-                            found = poll(0)
-                        spins.ended(bool(found))
+                        found = self._spin(end)
                 if not found:
                     if on_block is not None:
                         block_at = block_at or end + block_after_s
@@ -472,6 +469,20 @@ class Reactor:
         except OSError as error:
             if not self._is_lost(error):
                 raise
+
+    def _spin(self, end: float) -> list[tuple[int, int]]:
+        """Look at the sockets again and again until then, or until this core is used by another thread."""
+        poll, yield_core = self.ep.poll, os.sched_yield
+        now = _perf()
+        is_mine = True
+        found: list[tuple[int, int]] = []
+        while not found and is_mine and now < end:
+            yield_core()
+            found = poll(0)
+            since, now = now, _perf()
+            is_mine = now - since < LENT_S
+        self.spins.ended(is_mine and bool(found))
+        return found
 
     def _read_until(
         self, done: Callable[[], bool], deadline: float | None, on_block: Callable[[], None] | None

@@ -310,6 +310,9 @@ class Slot:
         return (Slot, (self.index,))
 
 
+# The streams of arguments that are refs alone, by their number: nothing has to be pickled for them, or unpickled.
+SLOTS_ALONE = tuple([pickle.dumps(tuple([Slot(index) for index in range(count)]), 5) for count in range(5)])
+
 _STARLETTE = "starlette.datastructures"
 _taught = False
 

@@ -46,6 +46,7 @@ EXTRA_PER_YIELD = "y"  # how many objects a generator yields at a time, when not
 EXTRA_HIDDEN = "h"  # enable_task_events=False: its record is not listed
 EXTRA_INSPECT = "i"  # an Inspect: what the user wants to see of this task
 EXTRA_TIMEOUT = "t"  # timeout_s, or 0.0 when only the time before the start is bounded
+VALUES_ALONE = frozenset({EXTRA_VALUES})  # the keys of a task with refs and without options
 
 # Replies: (task id, kind, payload, seconds)
 R_ONE = 0  # payload: the pickle stream of the one small result

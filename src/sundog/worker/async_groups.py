@@ -113,7 +113,7 @@ class GroupedServing(Serving):
             self._where[item[0]] = loop
             loop.feed(lane, item)
 
-    def _spin(self, lane: AnswerLane, spin_s: float) -> int:
+    def _spin(self, lane: AnswerLane) -> int:
         """No spinning: it would take the interpreter lock from the calls."""
         return -1
 

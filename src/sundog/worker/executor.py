@@ -24,7 +24,7 @@ from sundog.owner.failures import note_error
 from sundog.owner.objects import CopyLost
 from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
-from sundog.serialize.pack import NONE, SIMPLE, Buffers, Packed, Slot, pack, unpack
+from sundog.serialize.pack import NONE, SIMPLE, SLOTS_ALONE, Buffers, Packed, Slot, pack, unpack
 from sundog.store.segments import Location
 from sundog.titles import Title
 from sundog.wire import lanes as wire
@@ -161,16 +161,16 @@ class Executor:
             return (), {}
         collectors.received = received
         try:
+            values = extra.get(wire.EXTRA_VALUES, ()) if extra is not None else ()
+            slots = [self._slot_value(oid, value, received) for oid, value in values]
+            if 0 < len(slots) < len(SLOTS_ALONE) and args == SLOTS_ALONE[len(slots)]:
+                return slots, {}
             if type(args) is bytes:
                 payload = _loads(args)
             else:
-                _, oid, meta, location = args
-                payload = unpack(meta, self._view(location, oid))
-                received.append(oid)
+                payload = self._slot_value(args[1], (wire.OK, *args[2:], None), received)
             positional, named = payload if type(payload) is list else (payload, {})
-            values = extra.get(wire.EXTRA_VALUES) if extra is not None else None
-            if values:
-                slots = [self._slot_value(oid, value, received) for oid, value in values]
+            if slots:
                 positional = [slots[a.index] if type(a) is Slot else a for a in positional]
                 named = {k: slots[a.index] if type(a) is Slot else a for k, a in named.items()}
         finally:
@@ -198,7 +198,7 @@ class Executor:
         microsecond less where the last task has taken the caches. Returns when it ended.
         """
         task_id, what, args, submit_s, extra = item
-        if extra is not None or self.concurrent:
+        if self.concurrent or (extra is not None and extra.keys() != wire.VALUES_ALONE):
             return self._run_with_options(lane, item)
         if type(what) is int:
             fn = lane.fns.get(what)
@@ -229,7 +229,7 @@ class Executor:
         try:
             if args is None:
                 result = function()
-            elif type(args) is bytes and b"rebuild" not in args:  # no refs in the arguments
+            elif extra is None and type(args) is bytes and b"rebuild" not in args:  # no refs in the arguments
                 payload = _loads(args)
                 if type(payload) is tuple:
                     result = function(*payload)
@@ -238,7 +238,7 @@ class Executor:
                 payload = None
             else:
                 received = []
-                positional, named = self.arguments(args, None, received)
+                positional, named = self.arguments(args, extra, received)
                 result = function(*positional, **named)
                 positional = named = None  # type: ignore[assignment]
             end = _time()
@@ -272,7 +272,7 @@ class Executor:
             if type(error) is not CopyLost:
                 flags = self.flags_of(task_id, error)
                 self.meter.write(kind, task_id, name_id, submit_s, start, end, flags)
-                event_facts.moved(self.ring, task_id, 0, args, None, 0, end)
+                event_facts.moved(self.ring, task_id, 0, args, extra and extra[wire.EXTRA_VALUES], 0, end)
             self.reply_error(lane, task_id, name, error, retry, received, end - start)
             return end
         if stdio.holding:
@@ -304,7 +304,7 @@ class Executor:
             except _PackError:
                 ring.overflow(index, task_id, submit_s, start, end, name_id, kind, 0, 0, seconds, own)
         if received is not None or len(meta) > _MANY_BYTES or (args is not None and len(args) > _MANY_BYTES):
-            event_facts.moved(ring, task_id, 0, args, None, len(meta), end)
+            event_facts.moved(ring, task_id, 0, args, extra and extra[wire.EXTRA_VALUES], len(meta), end)
         return end
 
     def _run_with_options(self, lane: AnswerLane, item: wire.Item) -> float:
@@ -325,7 +325,7 @@ class Executor:
         if type(what) is int:
             fn = lane.fns.get(what)
             if fn is None:
-                # The owner took back the packet with the function, and sends it again with the task.
+                # The owner took the packet with the function back; it sends it again.
                 lane.reply((b"", wire.R_BACK, [task_id], 0.0), 24, self.shm_root)
                 return _time()
         start = _time()

@@ -31,7 +31,7 @@ from sundog.net import sockets as socket
 from sundog.owner import context, interrupts
 from sundog.owner.core import Owner
 from sundog.owner.long_waits import Places
-from sundog.owner.spins import Spins
+from sundog.owner.spins import LENT_S, Spins
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
 from sundog.wire.control import Blocked, Imported, Stale, Unblocked
@@ -143,7 +143,6 @@ class Serving:
     def run(self) -> str:
         """Serve until told to stop; returns why."""
         lane: AnswerLane | None = None
-        spins = self.spins
         while True:
             if self.stopping is not None:
                 return self.stopping
@@ -153,12 +152,7 @@ class Serving:
                 if self.stopping is not None:
                     return self.stopping
                 lane = None
-            size = -1
-            if lane is not None and len(self.lanes) == 1:
-                spin_s = spins.next_s()
-                size = self._spin(lane, spin_s)
-                if spin_s:
-                    spins.ended(size >= 0)
+            size = self._spin(lane) if lane is not None and len(self.lanes) == 1 else -1
             if size < 0:
                 if self.owner.ops:
                     # Count the refs that died with the last task: while this thread sleeps, no other thread
@@ -190,21 +184,27 @@ class Serving:
             if size == 0:
                 lane = None  # its owner is gone: the one remaining lane is another one
 
-    def _spin(self, lane: AnswerLane, spin_s: float) -> int:
-        """Look at one lane for a moment: a halted core takes 25 µs to wake, each way."""
-        receive, buffer = lane.sock.recv_into, self.buffer
-        yield_core = os.sched_yield
-        end = _perf() + spin_s
+    def _spin(self, lane: AnswerLane) -> int:
+        """Look at one lane for a moment, or until this core is used by another thread: see `Reactor._spin`."""
+        receive, buffer, yield_core = lane.sock.recv_into, self.buffer, os.sched_yield
+        now, spin_s, size, is_mine = _perf(), self.spins.next_s(), -1, True
+        end = now + spin_s
         while True:
             try:
-                return receive(buffer, 0, socket.MSG_DONTWAIT)
+                size = receive(buffer, 0, socket.MSG_DONTWAIT)
+                break
             except BlockingIOError:
-                pass
+                if now >= end or not is_mine or self.stopping is not None or self.construct is not None:
+                    break
             except OSError:
-                return 0
-            if _perf() > end or self.stopping is not None or self.construct is not None:
-                return -1
+                size = 0
+                break
             yield_core()
+            since, now = now, _perf()
+            is_mine = now - since < LENT_S
+        if spin_s:
+            self.spins.ended(is_mine and size >= 0)
+        return size
 
     def _take(self, lane: AnswerLane, size: int) -> None:
         """Read one packet (unless it is in the buffer already) and run it."""

@@ -80,7 +80,7 @@ class ThreadedServing(Serving):
         looks = [after_s for pool in self.pools.values() if (after_s := pool.look()) > 0]
         self.look_again_s = min(looks, default=-1.0)
 
-    def _spin(self, lane: AnswerLane, spin_s: float) -> int:
+    def _spin(self, lane: AnswerLane) -> int:
         """No spinning: it would take the interpreter lock from the calls."""
         return -1
 
