@@ -74,6 +74,25 @@ def test_a_worker_counts_a_packet_as_late_that_came_while_another_thread_used_th
     assert (worker.serving.spins.next_s() > 0) is spins_on
 
 
+def test_a_worker_that_is_woken_ends_its_spin(worker: WholeWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = 0
+
+    def yield_core() -> None:
+        nonlocal turns
+        turns += 1
+        worker.serving.wake()
+
+    monkeypatch.setattr(module, "_perf", lambda: turns * 2e-6)
+    monkeypatch.setattr(os, "sched_yield", yield_core)
+    worker.serving.spins.spin_s = 1e-4
+    assert worker.serving._spin(worker.lane) == -1 and turns == 1
+
+
+def test_a_spin_ends_with_the_owner_at_the_other_end(worker: WholeWorker) -> None:
+    worker.ours.close()
+    assert worker.serving._spin(worker.lane) == 0
+
+
 def test_what_an_owner_sends_with_its_tasks_is_taken_first(worker: WholeWorker) -> None:
     recycled: list[tuple[str, int]] = []
     worker.owner.segments.recycle = lambda name, size: recycled.append((name, size))  # type: ignore[method-assign]
