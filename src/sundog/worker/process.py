@@ -69,9 +69,14 @@ def _end_for_shortage(owner: Owner) -> None:
     os._exit(1)
 
 
+def _is_robbed(owner: Owner) -> bool:
+    with owner.lock:
+        return owner.closed is None and not owner.reactor.has_descriptors()
+
+
 def _end_if_robbed(owner: Owner) -> bool:
     """The user's code has closed the sockets of this process: no reply can be sent, and no task received."""
-    if owner.closed is not None or owner.reactor.has_descriptors():
+    if not _is_robbed(owner):
         return False
     print(robbed.WORKER, file=sys.stderr)
     try:
@@ -147,7 +152,7 @@ def run(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_fd:
             _tell_shortage(
                 parts.owner, error.errno
             )  # to print a traceback, modules would have to be imported
-        elif isinstance(error, OSError) and parts is not None and not parts.owner.reactor.has_descriptors():
+        elif isinstance(error, OSError) and parts is not None and _is_robbed(parts.owner):
             print(robbed.WORKER, file=sys.stderr)
         else:
             import traceback
