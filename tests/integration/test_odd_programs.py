@@ -135,3 +135,15 @@ def test_a_session_ends_with_its_driver_though_a_forked_child_lives_on(tmp_path:
         os.kill(int(child), 0)  # it lives
     finally:
         os.kill(int(child), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", ["resource", "select", "logging"])
+def test_a_file_of_the_program_in_place_of_a_module_of_the_library_is_named(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / f"{name}.py").touch()
+    done = run(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {name}\n", "ray.init(num_cpus=1)\n"
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"The program's own file {tmp_path}/{name}.py stands in place of"), done.stderr
