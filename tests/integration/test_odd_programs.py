@@ -147,3 +147,20 @@ def test_a_file_of_the_program_in_place_of_a_module_of_the_library_is_named(
     )
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(f"The program's own file {tmp_path}/{name}.py stands in place of"), done.stderr
+
+
+def test_work_goes_on_elsewhere_when_a_task_left_its_worker_no_memory_for_messages() -> None:
+    done = run(
+        "ray.init(num_cpus=1)\n",
+        DEFINE,
+        """
+        @ray.remote
+        def starve():
+            import resource
+            resource.setrlimit(resource.RLIMIT_DATA, (1 << 20, -1))
+
+        ray.get(starve.remote(), timeout=120)
+        """,
+        ASK,
+    )
+    assert done.stdout == "[7, 8]\n", done.stderr

@@ -57,6 +57,10 @@ if TYPE_CHECKING:
 
 _executor: Executor | None = None
 _SIGINT = int(signal.SIGINT)
+_NO_MEMORY = (
+    b"This worker had to end: for some seconds it had no memory to read a message with. Code that ran in it has used "
+    b"up its memory, or lowered its limit (resource.setrlimit, ulimit -d, ulimit -v).\n"
+)
 
 
 class _Told(Exception):
@@ -83,6 +87,12 @@ def _end_if_robbed(owner: Owner) -> bool:
         stdio.flush_all()
     finally:
         os._exit(1)
+
+
+def _end_without_memory() -> None:
+    """No message can be read, so tasks and calls would wait here for ever; another worker takes the tasks."""
+    os.write(2, _NO_MEMORY)
+    os._exit(1)
 
 
 def _tell_shortage(owner: Owner, number: int = errno.EMFILE) -> None:
@@ -124,6 +134,7 @@ class Parts:
         owner.control.table = owner.control.table.joined(messages.from_node(owner, life, breakpoints))
         owner.control.on_lost = lambda: os._exit(1)
         owner.reactor.is_robbed = lambda: _end_if_robbed(owner)
+        owner.reactor.on_no_memory = _end_without_memory
         owner.control.table.bereft = lambda _message: _end_for_shortage(owner)
         owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
         owner.peers.on_death = executor.gates.owner_died
