@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 from types import ModuleType
 
@@ -183,3 +184,17 @@ def test_modules_that_are_out_of_reach_are_told_with_the_reason(
     finder.library = [str(tmp_path / "gone")]
     with pytest.raises(ModuleNotFoundError, match="The module colorsys cannot be loaded"):
         finder.find_spec("colorsys")
+
+
+def test_files_of_the_program_in_place_of_modules_of_the_library_are_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = AttributeError("module 'resource' has no attribute 'getrlimit'")
+    isolation.note_shadows(error)
+    assert not hasattr(error, "__notes__")
+    own = types.ModuleType("resource")
+    own.__file__ = str(tmp_path / "resource.py")
+    monkeypatch.setitem(sys.modules, "resource", own)
+    isolation.note_shadows(error)
+    [note] = error.__notes__
+    assert str(tmp_path / "resource.py") in note and "Give it another name" in note

@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from sundog.isolation import stand_by as _stand_by
+from sundog import isolation as _isolation
 
 # Type checkers take this name for typing's own; importing typing here would slow down every start.
 TYPE_CHECKING = False
@@ -149,6 +149,13 @@ class _Init:
     """`init()` for a program that has not imported the API yet: its node starts while that happens."""
 
     def __call__(self, *args: object, **kwargs: object) -> object:
+        try:
+            return self._begin(*args, **kwargs)
+        except (AttributeError, ImportError) as error:
+            _isolation.note_shadows(error)
+            raise
+
+    def _begin(self, *args: object, **kwargs: object) -> object:
         from sundog import early
 
         engines = sys.modules.get("sundog.engines")
@@ -182,7 +189,7 @@ class _Init:
 
 
 _init = _Init()
-_stand_by()
+_isolation.stand_by()
 
 
 class _MissingName(AttributeError):

@@ -319,8 +319,9 @@ def _live() -> LocalEngine:
 
 def _after_fork_in_child() -> None:
     global _forked_from
-    if engines.current() is not None and context.facts.process_id:
+    if (engine := engines.current()) is not None and context.facts.process_id:
         _forked_from = os.getppid()
+        engine.let_go()
         engines.plug(None)
         refs.plug(None)
 

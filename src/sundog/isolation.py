@@ -123,6 +123,19 @@ def _check_reach(folder: str, name: str) -> None:
         )
 
 
+def note_shadows(error: BaseException) -> None:
+    """Say with an error which files of the program stand in place of modules of the library: they may be the cause."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name not in sys.stdlib_module_names or not isinstance(file, str):
+            continue
+        if os.path.basename(file) == f"{name}.py" and not _is_of_library(os.path.dirname(file)):
+            error.add_note(
+                f"The program's own file {file} stands in place of Python's module {name}, which sundog needs. "
+                "Give it another name."
+            )
+
+
 def _is_of_library(entry: str) -> bool:
     library = sys._stdlib_dir  # type: ignore[attr-defined]
     return entry == library or entry.endswith(("/lib-dynload", _library_zip()))

@@ -6,6 +6,7 @@ Each program runs in a process of its own.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration import drivers
+from tests.integration.gates import await_true
 
 DEFINE = """
     @ray.remote
@@ -107,3 +109,58 @@ def test_a_program_that_changes_its_root_folder_is_told_why_modules_are_missing(
     done = run("ray.init(num_cpus=1)\n", DEFINE, f"import os; os.chroot({str(tmp_path)!r})\n", ASK)
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ModuleNotFoundError: The module sundog.") and "os.chroot" in last, done.stderr
+
+
+def test_a_session_ends_with_its_driver_though_a_forked_child_lives_on(tmp_path: Path) -> None:
+    (tmp_path / "shm").mkdir()
+    done = run(
+        "ray.init(num_cpus=1)\n",
+        DEFINE,
+        """
+        import os, signal
+        print(ray.get(seven.remote(), timeout=120), len(os.listdir(os.environ["SUNDOG_shm_dir"])))
+        child = os.fork()
+        if not child:
+            for fd in range(3): os.close(fd)  # the pipes that the test reads to their end
+            signal.pause()
+        print(child, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+        SUNDOG_shm_dir=str(tmp_path / "shm"),
+    )
+    seven, child = done.stdout.splitlines()
+    try:
+        assert seven == "7 1"
+        await_true(lambda: not os.listdir(tmp_path / "shm"), "the end of the session")
+        os.kill(int(child), 0)  # it lives
+    finally:
+        os.kill(int(child), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", ["resource", "select", "logging"])
+def test_a_file_of_the_program_in_place_of_a_module_of_the_library_is_named(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / f"{name}.py").touch()
+    done = run(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {name}\n", "ray.init(num_cpus=1)\n"
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"The program's own file {tmp_path}/{name}.py stands in place of"), done.stderr
+
+
+def test_work_goes_on_elsewhere_when_a_task_left_its_worker_no_memory_for_messages() -> None:
+    done = run(
+        "ray.init(num_cpus=1)\n",
+        DEFINE,
+        """
+        @ray.remote
+        def starve():
+            import resource
+            resource.setrlimit(resource.RLIMIT_DATA, (1 << 20, -1))
+
+        ray.get(starve.remote(), timeout=120)
+        """,
+        ASK,
+    )
+    assert done.stdout == "[7, 8]\n", done.stderr

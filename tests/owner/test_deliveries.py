@@ -61,3 +61,19 @@ def test_what_no_thread_could_bring_comes_with_the_end(monkeypatch: pytest.Monke
         deliveries.bring(seen.append, 1)
         deliveries.stop()
     assert seen == [1]
+
+
+def test_what_no_thread_could_bring_comes_when_a_thread_can_be_started_again(
+    deliveries: Deliveries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    done = threading.Event()
+    with monkeypatch.context() as short:
+        short.setattr(threading.Thread, "start", refuse)
+        deliveries.bring(done.set)
+        deliveries.retry()
+    assert not done.is_set()
+    deliveries.retry()
+    assert done.wait(120)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sundog.owner import reactor as module
+from sundog.owner import reactor as reactor_module
 from sundog.owner.reactor import Reactor
 from tests.integration.gates import await_true
 
@@ -121,7 +121,7 @@ class Turns:
 
     def spin(self, monkeypatch: pytest.MonkeyPatch) -> bool:
         """Spin for 100 µs; whether it found the answer."""
-        monkeypatch.setattr(module, "_perf", lambda: self.now)
+        monkeypatch.setattr(reactor_module, "_perf", lambda: self.now)
         monkeypatch.setattr(os, "sched_yield", self.yield_core)
         return bool(self.process.reactor._spin(1e-4))
 
@@ -353,3 +353,29 @@ def test_the_background_thread_reads_on_when_memory_was_used_up_for_a_moment(
         process.reactor.remove(read)
     os.close(read)
     os.close(write)
+
+
+def test_a_process_that_can_read_nothing_for_want_of_memory_is_told(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise MemoryError
+
+    told = threading.Event()
+    monkeypatch.setattr(reactor_module, "_REFUSALS_MAX", 3)
+    process.reactor.on_no_memory = told.set
+    process.reactor.remove(process.read)
+    process.reactor.add(process.read, refuse)
+    process.reactor.start()
+    os.write(process.write, b"x")
+    assert told.wait(60)
+
+
+def test_a_leader_that_waits_looks_around_now_and_then(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reactor_module, "_LOOK_S", 0.0)
+    looks: list[int] = []
+    process.reactor.each_look = lambda: looks.append(1)
+    process.reactor.lead(lambda: len(looks) > 1, None, None)
+    assert len(looks) > 1

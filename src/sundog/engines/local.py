@@ -246,6 +246,14 @@ class LocalEngine:
         fault_dumps.stop()
         return True
 
+    def let_go(self) -> None:
+        """In a child that the program forked, and that may outlive it: to the node, the end of this socket is the end
+        of the driver.
+        """
+        if self.is_driver:
+            with contextlib.suppress(OSError):
+                self.owner.node.close()
+
     # ------------------------------------------------------------------ the end
     def _at_exit(self) -> None:
         if os.getpid() == self._pid and engines.current() is self:

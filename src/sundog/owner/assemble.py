@@ -62,8 +62,9 @@ def dismantle(owner: Owner, reason: BaseException) -> None:
 
 def release(owner: Owner) -> None:
     """After `dismantle`: give back descriptors, mappings and threads."""
-    if not owner.reactor.has_descriptors():
-        robbed.abandon(owner)
+    with owner.lock:
+        if not owner.reactor.has_descriptors():
+            robbed.abandon(owner)
     if owner.awaits is not None:
         owner.awaits.close()
     owner.reactor.release()

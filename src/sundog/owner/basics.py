@@ -82,6 +82,7 @@ class Basics:
             max(0.005, config.idle_lease_ms / 1e3),
         )
         self.deliveries = Deliveries()
+        self.reactor.each_look = self.deliveries.retry
         self.pauses = KnownPauses()
         self.agenda = Agenda(self.reactor, self.pauses)
         self._make_objects(ops)

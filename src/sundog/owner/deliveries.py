@@ -40,6 +40,11 @@ class Deliveries:
             self._thread = thread
         return True
 
+    def retry(self) -> None:
+        """Start the thread for what waits, if it could not be started before."""
+        if self._waiting and self._thread is None:
+            self.can_bring()
+
     def _deliver(self) -> None:
         assert self._event is not None
         while True:

@@ -44,6 +44,7 @@ _GLANCED_S = 2e-3
 _NAP_S = 4e-3
 _NAP_MAX_S = 10e-3
 _WATCH_S = 50e-3
+_REFUSALS_MAX = 500  # arbitrary: about five seconds
 _LOOK_S = 1.0  # arbitrary: how often a process that waits looks whether its descriptors are still there
 
 
@@ -94,6 +95,10 @@ class Reactor:
         self._next_tick = 0.0
         self._looked_s = _perf()
         self.idle_look_s: float | None = None  # how often the background thread looks while there is nothing
+        self.each_look: Callable[[], None] = lambda: None
+        self.on_no_memory: Callable[[], None] = lambda: (
+            None
+        )  # called when no message can be read for some seconds
         # Whether the program has closed descriptors of sundog; if so, this ends the session first.
         self.is_robbed: Callable[[], bool] = lambda: False
 
@@ -268,15 +273,21 @@ class Reactor:
         if _perf() - self._looked_s > _LOOK_S:
             self._looked_s = _perf()
             self.is_robbed()
+            self.each_look()
 
     # ------------------------------------------------------------------ the background reader
     def _run(self) -> None:
+        refusals = 0
         while not self.closed:
             try:
                 if not self._turn():
                     return
+                refusals = 0
             except MemoryError:
                 # The program has used up its memory, perhaps for a moment: what was not read is still in its socket.
+                refusals += 1
+                if refusals == _REFUSALS_MAX:
+                    self.on_no_memory()
                 time.sleep(_NAP_MAX_S)
 
     def _turn(self) -> bool:

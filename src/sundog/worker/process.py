@@ -57,6 +57,10 @@ if TYPE_CHECKING:
 
 _executor: Executor | None = None
 _SIGINT = int(signal.SIGINT)
+_NO_MEMORY = (
+    b"This worker had to end: for some seconds it had no memory to read a message with. Code that ran in it has used "
+    b"up its memory, or lowered its limit (resource.setrlimit, ulimit -d, ulimit -v).\n"
+)
 
 
 class _Told(Exception):
@@ -69,15 +73,26 @@ def _end_for_shortage(owner: Owner) -> None:
     os._exit(1)
 
 
+def _is_robbed(owner: Owner) -> bool:
+    with owner.lock:
+        return owner.closed is None and not owner.reactor.has_descriptors()
+
+
 def _end_if_robbed(owner: Owner) -> bool:
     """The user's code has closed the sockets of this process: no reply can be sent, and no task received."""
-    if owner.closed is not None or owner.reactor.has_descriptors():
+    if not _is_robbed(owner):
         return False
     print(robbed.WORKER, file=sys.stderr)
     try:
         stdio.flush_all()
     finally:
         os._exit(1)
+
+
+def _end_without_memory() -> None:
+    """No message can be read, so tasks and calls would wait here for ever; another worker takes the tasks."""
+    os.write(2, _NO_MEMORY)
+    os._exit(1)
 
 
 def _tell_shortage(owner: Owner, number: int = errno.EMFILE) -> None:
@@ -119,6 +134,7 @@ class Parts:
         owner.control.table = owner.control.table.joined(messages.from_node(owner, life, breakpoints))
         owner.control.on_lost = lambda: os._exit(1)
         owner.reactor.is_robbed = lambda: _end_if_robbed(owner)
+        owner.reactor.on_no_memory = _end_without_memory
         owner.control.table.bereft = lambda _message: _end_for_shortage(owner)
         owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
         owner.peers.on_death = executor.gates.owner_died
@@ -147,7 +163,7 @@ def run(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_fd:
             _tell_shortage(
                 parts.owner, error.errno
             )  # to print a traceback, modules would have to be imported
-        elif isinstance(error, OSError) and parts is not None and not parts.owner.reactor.has_descriptors():
+        elif isinstance(error, OSError) and parts is not None and _is_robbed(parts.owner):
             print(robbed.WORKER, file=sys.stderr)
         else:
             import traceback
