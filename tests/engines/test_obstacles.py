@@ -137,3 +137,4 @@ def test_a_python_that_cannot_be_run_is_told_by_its_variable(monkeypatch: pytest
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
     told = str(obstacles.explained(error(errno.ENOENT, "/nonexistent/python")))
     assert "sys.executable" in told and "/nonexistent/python" in told and "No such file" in told
+    assert "ulimit -u" in str(obstacles.explained(error(errno.EAGAIN, "/nonexistent/python")))

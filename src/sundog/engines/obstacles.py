@@ -24,6 +24,7 @@ FEWEST_DESCRIPTORS = 48
 SMALLEST_FILE_BYTES = 64 << 10
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NO_PROGRAM = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ENOEXEC)
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _PROC = "/proc/self/stat"
 _NULL = "/dev/null"
@@ -92,7 +93,7 @@ def explained(error: OSError | RuntimeError, shm_dir: str = "") -> RaySystemErro
     if error.errno in NO_DESCRIPTOR:
         return RaySystemError(_few_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
     why = error.strerror or str(error)
-    if error.filename == sys.executable:
+    if error.filename == sys.executable and error.errno in _NO_PROGRAM:
         return RaySystemError(
             f"sundog cannot start its processes: this program takes {printable(sys.executable)} for its Python "
             f"(sys.executable), which cannot be run: {why}. Set sys.executable to this Python before init()."
