@@ -98,7 +98,7 @@ def test_an_actor_that_faults_shows_the_line_too(ray: ModuleType) -> None:
 
 def test_the_kernels_kill_for_memory_is_an_out_of_memory_error(cgroup: Path, leak_check: Path) -> None:
     program = f"""
-        import os, subprocess
+        import atexit, os, subprocess
         def offer(pid):
             with open(f"/proc/{{pid}}/oom_score_adj", "w") as file:
                 file.write("1000")  # the kernel shall take this process, not the driver
@@ -107,6 +107,7 @@ def test_the_kernels_kill_for_memory_is_an_out_of_memory_error(cgroup: Path, lea
             file.write(str(os.getpid()))
         # On a busy machine the kernel takes a second process if the memory of the first one is not free in time.
         others = [subprocess.Popen(["sleep", "600"]) for _ in range(4)]
+        atexit.register(lambda: [other.kill() for other in others])
         for other in others:
             offer(other.pid)
         ray.init(num_cpus=1, _system_config={{"memory_monitor_refresh_ms": 0}})
@@ -128,9 +129,6 @@ def test_the_kernels_kill_for_memory_is_an_out_of_memory_error(cgroup: Path, lea
                 print(error.signal, error.limit_bytes, error.after > error.before, error.peak_bytes > 0)
                 print(str(error).replace(chr(10), " "))
         ray.shutdown()
-        for other in others:
-            other.kill()
-            other.wait()
     """
     lines = drivers.run(program)
     assert lines[0::2] == [f"9 {_LIMIT} True True"] * 2

@@ -27,9 +27,10 @@ class Machine:
         found = self.folder / Path(membership).read_text()
         return [str(found) if found.exists() else VMSTAT]
 
-    def move(self, pid: int | str, group: str) -> None:
+    def move(self, pid: int | str, group: str, flags: int = 0x400000) -> None:
         (self.folder / str(pid)).mkdir(exist_ok=True)
         (self.folder / str(pid) / "cgroup").write_text(group)
+        (self.folder / str(pid) / "stat").write_text(f"{pid} (a) name) R 1 1 1 0 -1 {flags} 0 0")
 
     def kills(self, group: str, count: int) -> str:
         (self.folder / group).write_text(f"oom_kill {count}\n")
@@ -46,6 +47,21 @@ def test_a_worker_in_the_nodes_group_has_none_of_its_own(kernel: Machine) -> Non
     kernel.groups.look([7, 8])
     assert kernel.groups.counter_of(7) == kernel.groups.counter_of(8) == ""
     assert not kernel.groups.counters()
+
+
+def test_a_process_that_ends_keeps_the_group_that_it_was_in(kernel: Machine) -> None:
+    own = kernel.kills("own", 0)
+    kernel.kills("root", 0)
+    kernel.move(7, "own")
+    kernel.move(8, "home")
+    kernel.groups.look([7, 8])
+    for pid in (7, 8):  # the kernel says so of each process that ends
+        kernel.move(pid, "root", flags=0x400004)
+    kernel.groups.look([7, 8])
+    assert kernel.groups.counter_of(7) == own and kernel.groups.counter_of(8) == ""
+    (kernel.folder / "8" / "stat").unlink()  # it is gone
+    kernel.groups.look([7, 8])
+    assert kernel.groups.counter_of(8) == "" and set(kernel.groups.counters()) == {own}
 
 
 def test_the_group_of_a_worker_is_watched_while_a_worker_is_in_it(kernel: Machine) -> None:

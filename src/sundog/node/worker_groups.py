@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Arbitrary: one reading takes about 20 µs.
 _LOOKS_MAX = 256
+# In /proc/<pid>/stat, behind the name: the kernel's flags of the process, and PF_EXITING among them.
+_FLAGS, _ENDING = 6, 0x4
 
 
 class WorkerGroups:
@@ -63,6 +65,8 @@ class WorkerGroups:
         text = self._membership(str(pid))
         if not text or self._texts.get(pid, self._at_home) == text:
             return
+        if self._is_ending(pid):
+            return  # the kernel (v1) says of it that it is in the root group
         self._leave(pid)
         if text == self._at_home:
             return
@@ -89,6 +93,14 @@ class WorkerGroups:
         if counter in self._watched and counter not in self._own.values():
             self._watched.discard(counter)
             self._counters.unwatch(counter)
+
+    def _is_ending(self, pid: int) -> bool:
+        """Whether a process has begun to end. Read after its group: if it has not by now, it had not then."""
+        try:
+            with open(f"{self._proc}/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                return bool(int(file.read().rpartition(")")[2].split()[_FLAGS]) & _ENDING)
+        except (OSError, ValueError, IndexError):
+            return True  # it is gone
 
     def _membership(self, pid: str) -> str:
         try:
