@@ -507,9 +507,8 @@ def _introduce(
             pid=os.getpid(),
             job_id=job_id,
             job=job,
-            entrypoint=" ".join(
-                map(str, getattr(sys, "argv", ()))
-            ),  # a program with Python inside may have none
+            # A program with Python inside may have no arguments.
+            entrypoint=" ".join(map(str, getattr(sys, "argv", ()))),
             log_to_driver=log_to_driver,
             versions=versions.own() if joins else None,
             preload=isolation.preloadable("numpy"),

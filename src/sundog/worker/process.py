@@ -160,9 +160,8 @@ def run(common: WorkerCommon, spec: WorkerSpec, parts: Parts | None, control_fd:
         pass
     except BaseException as error:
         if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR and parts is not None:
-            _tell_shortage(
-                parts.owner, error.errno
-            )  # to print a traceback, modules would have to be imported
+            # To print a traceback, modules would have to be imported.
+            _tell_shortage(parts.owner, error.errno)
         elif isinstance(error, OSError) and parts is not None and _is_robbed(parts.owner):
             print(robbed.WORKER, file=sys.stderr)
         else:
