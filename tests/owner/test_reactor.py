@@ -136,11 +136,11 @@ def test_a_spin_ends_once_its_core_was_used_by_another_thread(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process.reactor.spins.spin_s = 1e-4
-    turns = Turns(process, 2e-5, 3)
+    turns = Turns(process, 8e-5, 3)
     assert not turns.spin(monkeypatch) and turns.turns == 1
 
 
-@pytest.mark.parametrize(("turn_s", "spins_on"), [(2e-6, True), (2e-5, False)])
+@pytest.mark.parametrize(("turn_s", "spins_on"), [(2e-6, True), (8e-5, False)])
 def test_an_answer_that_came_while_another_thread_used_the_core_is_one_in_vain(
     process: Process, monkeypatch: pytest.MonkeyPatch, turn_s: float, spins_on: bool
 ) -> None:

@@ -55,7 +55,7 @@ def test_a_lane_whose_owner_is_gone_is_dropped(worker: WholeWorker) -> None:
     assert worker.serving.lanes == {}
 
 
-@pytest.mark.parametrize(("turn_s", "spins_on"), [(2e-6, True), (2e-5, False)])
+@pytest.mark.parametrize(("turn_s", "spins_on"), [(2e-6, True), (8e-5, False)])
 def test_a_worker_counts_a_packet_as_late_that_came_while_another_thread_used_the_core(
     worker: WholeWorker, monkeypatch: pytest.MonkeyPatch, turn_s: float, spins_on: bool
 ) -> None:
@@ -74,13 +74,13 @@ def test_a_worker_counts_a_packet_as_late_that_came_while_another_thread_used_th
     assert (worker.serving.spins.next_s() > 0) is spins_on
 
 
-def test_a_worker_that_is_woken_ends_its_spin(worker: WholeWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_shall_stop_ends_its_spin(worker: WholeWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     turns = 0
 
     def yield_core() -> None:
         nonlocal turns
         turns += 1
-        worker.serving.wake()
+        worker.serving.stopping = "told to"
 
     monkeypatch.setattr(module, "_perf", lambda: turns * 2e-6)
     monkeypatch.setattr(os, "sched_yield", yield_core)

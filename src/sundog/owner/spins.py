@@ -17,7 +17,7 @@ from __future__ import annotations
 _BEAR = 2  # so many failed spins in a row are ignored: one slow answer among quick ones
 _RARELY = 7  # at least one of 2 ** 7 waits spins
 _VAIN_MAX = _BEAR + _RARELY
-LENT_S = 15e-6  # a turn that takes longer has lent its core to another thread; otherwise one takes 1 to 3 µs
+LENT_S = 60e-6  # a turn that takes longer has lent its core to another thread for long; otherwise one takes 1 to 3 µs
 
 
 class Spins:
