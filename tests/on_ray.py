@@ -42,11 +42,18 @@ _NO_COMMANDS = (
 )
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    """A port that nobody has now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """A port that no process has now, and that was not given before: a cluster needs several at a time."""
+    while True:
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            port = int(sock.getsockname()[1])
+        if port not in _given:
+            _given.add(port)
+            return port
 
 
 @contextlib.contextmanager
